@@ -1,0 +1,4 @@
+pub mod diag;
+pub mod hdl;
+pub mod manifest;
+pub mod plugin;
