@@ -2,3 +2,4 @@ pub mod diag;
 pub mod hdl;
 pub mod manifest;
 pub mod plugin;
+pub mod compose;

@@ -292,7 +292,7 @@ fn json_of_item(item: &Item) -> serde_json::Value {
         return table.iter().map(|(k, v)| (k.to_owned(), json_of_item(v))).collect();
     }
     if let Some(tables) = item.as_array_of_tables() {
-        return tables.iter().map(|t| t.iter().map(|(k, v)| (k.to_owned(), json_of_item(v))).collect()).collect();
+        return tables.iter().map(|t| t.iter().map(|(k, v)| (k.to_owned(), json_of_item(v))).collect::<serde_json::Value>()).collect();
     }
     serde_json::Value::Null
 }
