@@ -1,0 +1,3 @@
+//! What a stranger sees: a Linux guest on the wire of a simulation.
+
+pub mod ping;
