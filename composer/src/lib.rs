@@ -3,3 +3,4 @@ pub mod hdl;
 pub mod manifest;
 pub mod plugin;
 pub mod compose;
+pub mod sim;

@@ -1,0 +1,10 @@
+//! Simulation: a planned design, models of what its pins are soldered to, and
+//! wires that carry Ethernet frames to programs and files.
+//!
+//! The composer describes a design as a [`SimPlan`]. The loop that runs it, the
+//! models and the wires are C++ (`templates/sim/`), compiled together with what
+//! Verilator makes of the design.
+
+pub mod plan;
+
+pub use plan::{Clock, PinDelay, Reset, Resource, SimPlan, SvFile};
