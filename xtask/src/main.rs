@@ -4,10 +4,15 @@
 //! first call on a new machine.
 
 mod accept;
+mod bench;
+mod demo;
+mod gateweave;
 mod guest;
 mod places;
 mod run;
+mod setup;
 mod stage;
+mod suite;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
@@ -23,18 +28,30 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
+    /// Look for everything that is needed; as root install what is missing
+    Setup,
+    /// Set up, build the plugins, make the bitstream of projects/ping, and let a Linux guest ping its simulation
+    Demo,
+    /// Set up and run all tests
+    Test {
+        /// Every board, width and MTU
+        #[arg(long)]
+        all: bool,
+    },
+    /// Measure, and print a table
+    Bench,
     /// Boot the Linux guest on a pair of unix datagram sockets
     Guest(GuestArguments),
 }
 
 #[derive(clap::Args)]
 struct GuestArguments {
-    /// Socket that the guest binds
-    #[arg(long, default_value = "/tmp/gateweave-guest.sock")]
-    local: PathBuf,
-    /// Socket that it sends to: the simulator's
-    #[arg(long, default_value = "/tmp/gateweave-sim.sock")]
-    remote: PathBuf,
+    /// Socket that the guest binds (default: gateweave-guest.sock in the folder for temporary files)
+    #[arg(long)]
+    local: Option<PathBuf>,
+    /// Socket that it sends to, the simulator's (default: gateweave-sim.sock in the same folder)
+    #[arg(long)]
+    remote: Option<PathBuf>,
     /// Shell script to run in the guest; without it a shell on this terminal
     #[arg(long)]
     script: Option<PathBuf>,
@@ -60,6 +77,10 @@ struct GuestArguments {
 
 fn main() -> ExitCode {
     let result = match Arguments::parse().command {
+        Task::Setup => setup_command(),
+        Task::Demo => demo::run(),
+        Task::Test { all } => suite::run(all),
+        Task::Bench => bench::run(),
         Task::Guest(arguments) => guest_command(arguments),
     };
     match result {
@@ -71,18 +92,31 @@ fn main() -> ExitCode {
     }
 }
 
+fn setup_command() -> Result<ExitCode> {
+    let stage = stage::Stage::start("set-up");
+    let machine = setup::run(setup::Wants { guest: true }, &stage)?;
+    stage.done("");
+    if let Some(why) = machine.no_guest {
+        eprintln!("The Linux guest cannot run here. {why}");
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 fn guest_command(arguments: GuestArguments) -> Result<ExitCode> {
     use std::time::Duration;
     let stage = stage::Stage::start("Linux guest");
     let made = guest::image::prepare(arguments.image, &stage)?;
     if arguments.self_check {
         let program = accept::ping::udp_check(&stage)?;
-        let load = accept::ping::Load { mtu: arguments.mtu, pings: 1000, timeout: Duration::from_secs(arguments.timeout) };
+        let load = accept::ping::Load { timeout: Duration::from_secs(arguments.timeout), ..accept::ping::Load::full(arguments.mtu) };
         let figures = accept::ping::against_responder(&made, &program, load, &stage)?;
         stage.done(&figures.sentence());
         return Ok(ExitCode::SUCCESS);
     }
-    let mut settings = guest::machine::Settings::new(&arguments.local, &arguments.remote, "");
+    let default = |name: &str| std::env::temp_dir().join(name);
+    let local = arguments.local.unwrap_or_else(|| default("gateweave-guest.sock"));
+    let remote = arguments.remote.unwrap_or_else(|| default("gateweave-sim.sock"));
+    let mut settings = guest::machine::Settings::new(&local, &remote, "");
     settings.mtu = arguments.mtu;
     settings.address = arguments.address;
     settings.pcap = arguments.pcap;

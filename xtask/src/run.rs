@@ -1,9 +1,14 @@
 //! Running other programs: their output kept, their failures told with what they said.
 
+use crate::places;
+use crate::stage::Stage;
 use anyhow::{Context, Result, bail};
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 /// Runs to the end and gives stdout; a failure is an error with the command and the end of what it wrote.
 pub fn output(command: &mut Command) -> Result<String> {
@@ -13,6 +18,153 @@ pub fn output(command: &mut Command) -> Result<String> {
         bail!("{} failed ({})\n{}", shown(command), output.status, tail(&said, 20));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Runs a long command: each line that it writes is shown as progress and kept in the log `name`. Killed with all its children when
+/// it takes longer than `limit`.
+pub fn streaming(command: &mut Command, name: &str, limit: Duration, stage: &Stage) -> Result<()> {
+    let text = shown(command);
+    let run = Running::start(command, name, stage)?;
+    run.finish(limit, |line| stage.progress(line), &text).map(|_| ())
+}
+
+/// As [`streaming`], and gives all lines. Lines of JSON are for programs and are not shown.
+pub fn streaming_lines(command: &mut Command, name: &str, limit: Duration, stage: &Stage) -> Result<Vec<String>> {
+    let text = shown(command);
+    let run = Running::start(command, name, stage)?;
+    let show = |line: &str| {
+        if !line.starts_with('{') {
+            stage.progress(line)
+        }
+    };
+    run.finish(limit, show, &text)
+}
+
+/// A command under way, its output going to a log and to the reader of [`Running::next`]. Killed when dropped.
+pub struct Running {
+    child: Child,
+    lines: mpsc::Receiver<String>,
+    all: Vec<String>,
+    log: PathBuf,
+    started: Instant,
+}
+
+/// What a command under way did next.
+pub enum Next {
+    Line(String),
+    Ended(std::process::ExitStatus),
+    Silent,
+}
+
+impl Running {
+    /// Starts `command`; its log is `<target>/xtask/<name>.log`.
+    pub fn start(command: &mut Command, name: &str, stage: &Stage) -> Result<Running> {
+        let folder = places::target()?.join("xtask");
+        std::fs::create_dir_all(&folder)?;
+        let log = folder.join(format!("{name}.log"));
+        let mut file = File::create(&log).with_context(|| format!("writing {}", log.display()))?;
+        stage.progress(&shown(command));
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("starting {}", shown(command)))?;
+        let (send, lines) = mpsc::channel();
+        let streams: [Option<Box<dyn std::io::Read + Send>>; 2] = [
+            child.stdout.take().map(|stream| Box::new(stream) as Box<dyn std::io::Read + Send>),
+            child.stderr.take().map(|stream| Box::new(stream) as Box<dyn std::io::Read + Send>),
+        ];
+        for stream in streams.into_iter().flatten() {
+            let (send, mut file) = (send.clone(), file.try_clone()?);
+            std::thread::spawn(move || {
+                for line in BufReader::new(stream).split(b'\n').map_while(Result::ok) {
+                    let line = String::from_utf8_lossy(&line).trim_end().to_string();
+                    writeln!(file, "{line}").ok();
+                    if send.send(line).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        file.flush()?;
+        Ok(Running { child, lines, all: Vec::new(), log, started: Instant::now() })
+    }
+
+    /// The next line, waiting at most `patience`.
+    pub fn next(&mut self, patience: Duration) -> Result<Next> {
+        match self.lines.recv_timeout(patience) {
+            Ok(line) => {
+                self.all.push(line.clone());
+                Ok(Next::Line(line))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Next::Silent),
+            Err(RecvTimeoutError::Disconnected) => Ok(Next::Ended(self.child.wait()?)),
+        }
+    }
+
+    /// What it wrote last, and where all of it is.
+    pub fn said(&self) -> String {
+        let from = self.all.len().saturating_sub(40);
+        format!("{}\n(all of it: {})", self.all[from..].join("\n"), self.log.display())
+    }
+
+    /// Asks it to end as Ctrl-C would and waits `patience` before it is killed.
+    pub fn interrupt(mut self, patience: Duration) -> Result<Option<std::process::ExitStatus>> {
+        let pid = self.child.id().to_string();
+        output(Command::new("kill").args(["-INT", &pid])).ok();
+        let deadline = Instant::now() + patience;
+        while Instant::now() < deadline {
+            match self.next(deadline.saturating_duration_since(Instant::now()))? {
+                Next::Ended(status) => return Ok(Some(status)),
+                Next::Line(_) | Next::Silent => {}
+            }
+        }
+        Ok(None)
+    }
+
+    fn finish(mut self, limit: Duration, mut on_line: impl FnMut(&str), text: &str) -> Result<Vec<String>> {
+        let deadline = self.started + limit;
+        loop {
+            match self.next(deadline.saturating_duration_since(Instant::now()))? {
+                Next::Line(line) => on_line(&line),
+                Next::Ended(status) if status.success() => return Ok(std::mem::take(&mut self.all)),
+                Next::Ended(status) => bail!("{text} failed ({status})\n{}", self.said()),
+                Next::Silent => bail!("{text} took longer than {} s and was ended\n{}", limit.as_secs(), self.said()),
+            }
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let family = descendants(self.child.id());
+            output(Command::new("kill").arg("-KILL").args(family.iter().map(u32::to_string))).ok();
+            self.child.kill().ok();
+            self.child.wait().ok();
+        }
+    }
+}
+
+/// The processes below `parent`, itself included.
+fn descendants(parent: u32) -> Vec<u32> {
+    let mut found = vec![parent];
+    let processes =
+        std::fs::read_dir("/proc").into_iter().flatten().filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let parents = processes.filter_map(|process| Some((process, parent_of(process)?))).collect::<Vec<_>>();
+    let mut at = 0;
+    while let Some(&current) = found.get(at) {
+        found.extend(parents.iter().filter(|(_, parent)| *parent == current).map(|(process, _)| *process));
+        at += 1;
+    }
+    found
+}
+
+fn parent_of(process: u32) -> Option<u32> {
+    // "pid (name) state ppid ...": the name may hold anything, so count from its closing bracket.
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
 }
 
 /// Feeds `input` to the command and gives its stdout.
@@ -57,4 +209,30 @@ fn is_executable(file: &Path) -> bool {
 pub fn is_root() -> bool {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata("/proc/self").is_ok_and(|metadata| metadata.uid() == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_command_is_ended_with_its_children() {
+        let stage = Stage::start("test");
+        let started = Instant::now();
+        let mut command = Command::new("sh");
+        command.args(["-c", "echo first; sleep 86399 & wait"]);
+        let error = streaming(&mut command, "test-slow", Duration::from_millis(300), &stage).unwrap_err().to_string();
+        stage.done("");
+        assert!(error.contains("took longer") && error.contains("first"), "{error}");
+        assert!(started.elapsed() < Duration::from_secs(3600));
+        // The grandchild is gone too (it may be a zombie of init's for a moment, without a command line).
+        let left = std::fs::read_dir("/proc").unwrap().filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok());
+        assert_eq!(left.filter(|line| line.as_slice() == b"sleep\x0086399\0").count(), 0);
+    }
+
+    #[test]
+    fn a_failure_tells_what_was_said() {
+        let error = output(Command::new("sh").args(["-c", "echo one; echo two >&2; exit 3"])).unwrap_err().to_string();
+        assert!(error.contains("one") && error.contains("two") && error.contains('3'), "{error}");
+    }
 }

@@ -4,6 +4,7 @@
 //! All of it goes to stderr, so that stdout stays free for results.
 
 use indicatif::{ProgressBar, ProgressStyle};
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,8 @@ pub struct Stage {
     start: Instant,
     bar: Option<ProgressBar>,
     ended: bool,
+    /// When [`Stage::progress`] last wrote a line.
+    shown: Cell<Option<Duration>>,
 }
 
 impl Stage {
@@ -29,7 +32,7 @@ impl Stage {
         if bar.is_none() {
             eprintln!("     ...  {name}");
         }
-        Stage { name: name.to_string(), start: Instant::now(), bar, ended: false }
+        Stage { name: name.to_string(), start: Instant::now(), bar, ended: false, shown: Cell::new(None) }
     }
 
     /// What the stage is busy with.
@@ -38,6 +41,20 @@ impl Stage {
             Some(bar) => bar.set_message(message.to_string()),
             None => eprintln!("{:6.1} s  {}: {message}", self.start.elapsed().as_secs_f64(), self.name),
         }
+    }
+
+    /// As [`Stage::say`] for a flood of lines: where every line stays, only one in five seconds is shown.
+    pub fn progress(&self, line: &str) {
+        let Some(bar) = &self.bar else {
+            let now = self.start.elapsed();
+            let quiet = self.shown.get().is_some_and(|last| now.saturating_sub(last) < Duration::from_secs(5));
+            if !quiet && !line.trim().is_empty() {
+                self.shown.set(Some(now));
+                self.say(line.trim());
+            }
+            return;
+        };
+        bar.set_message(line.trim().to_string());
     }
 
     /// A line that stays on the screen.

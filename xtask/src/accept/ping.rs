@@ -1,5 +1,6 @@
 //! ARP, ICMP echo and UDP echo of every length from a Linux guest.
 
+use crate::gateweave::{Gateweave, Simulation};
 use crate::guest::image::Made;
 use crate::guest::machine::{Extra, Guest, Outcome, Settings};
 use crate::guest::responder::{Counts, Responder, Station};
@@ -21,7 +22,16 @@ pub struct Load {
     pub mtu: u32,
     /// ICMP echoes, a multiple of four, with sizes spread over 0 to `mtu` - 28.
     pub pings: u32,
+    /// UDP payload lengths, each sent once.
+    pub lengths: (u32, u32),
     pub timeout: Duration,
+}
+
+impl Load {
+    /// Everything that MTU `mtu` holds: 1000 pings and every UDP length.
+    pub fn full(mtu: u32) -> Load {
+        Load { mtu, pings: 1000, lengths: (0, mtu - 28), timeout: Duration::from_secs(900) }
+    }
 }
 
 /// The figures of a run that passed.
@@ -29,7 +39,6 @@ pub struct Load {
 pub struct Figures {
     pub pings: u64,
     pub datagrams: u64,
-    pub bytes: u64,
     /// Seconds of the guest's UDP part.
     pub seconds: f64,
     pub boot: Duration,
@@ -61,7 +70,10 @@ pub fn udp_check(stage: &Stage) -> Result<Vec<u8>> {
 /// Boots a guest on the sockets `local` (its own) and `remote` (the peer's) and runs the checks.
 pub fn check(made: &Made, program: &[u8], (local, remote): (&Path, &Path), load: Load, stage: &Stage) -> Result<Figures> {
     let largest = load.mtu - 28;
-    let values = format!("BOARD={}\nPORT={}\nLARGEST={largest}\nPINGS={}\n", STATION.ip, STATION.port, load.pings);
+    let values = format!(
+        "BOARD={}\nPORT={}\nLARGEST={largest}\nPINGS={}\nLENGTHS={}..={}\n",
+        STATION.ip, STATION.port, load.pings, load.lengths.0, load.lengths.1
+    );
     let mut settings = Settings::new(local, remote, &(values + include_str!("ping.sh")));
     settings.mtu = load.mtu;
     settings.files.push(Extra { path: "/gateweave/udp-check".to_string(), data: program.to_vec() });
@@ -81,11 +93,10 @@ fn judge(outcome: &Outcome, load: Load) -> Result<Figures> {
     ensure!(outcome.status == 0, "{} part(s) failed in the guest\n{said}", outcome.status);
     let (pings, datagrams) = (number("ping", "received")?, number("udp-check", "received")?);
     ensure!(pings == f64::from(load.pings), "{pings} of {} pings answered\n{said}", load.pings);
-    ensure!(datagrams == f64::from(load.mtu - 28 + 1), "{datagrams} UDP echoes\n{said}");
+    ensure!(datagrams == f64::from(load.lengths.1 - load.lengths.0 + 1), "{datagrams} UDP echoes\n{said}");
     Ok(Figures {
         pings: pings as u64,
         datagrams: datagrams as u64,
-        bytes: number("udp-check", "bytes")? as u64,
         seconds: number("udp-check", "seconds")?,
         boot: outcome.boot,
         script: outcome.script,
@@ -101,4 +112,22 @@ pub fn against_responder(made: &Made, program: &[u8], load: Load, stage: &Stage)
     let Counts { arp, icmp, udp, .. } = responder.stop();
     ensure!(arp > 0 && icmp > figures.pings && udp == figures.datagrams, "the responder answered {arp} ARP, {icmp} ICMP, {udp} UDP");
     Ok(figures)
+}
+
+/// The same checks against `gateweave sim PROJECT`.
+pub fn against_simulation(
+    (gateweave, project, out): (&Gateweave, &Path, &Path),
+    made: &Made,
+    program: &[u8],
+    load: Load,
+    trace: Option<&Path>,
+    stage: &Stage,
+) -> Result<Figures> {
+    let folder = tempfile::Builder::new().prefix("gateweave-wire-").tempdir()?;
+    let (local, remote) = (folder.path().join("guest"), folder.path().join("sim"));
+    let mut simulation = Simulation::start(gateweave, project, out, (&remote, &local), trace, stage)?;
+    match check(made, program, (&local, &remote), load, stage) {
+        Ok(figures) => simulation.stop().map(|()| figures),
+        Err(error) => Err(simulation.explain(error)),
+    }
 }

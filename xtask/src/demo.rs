@@ -1,0 +1,93 @@
+//! `cargo xtask demo`: from the project file to a bitstream, and to a Linux guest that gets its answers.
+
+use crate::accept::ping::{self, Load};
+use crate::gateweave::Gateweave;
+use crate::stage::Stage;
+use crate::{guest, places, setup};
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Pings and UDP lengths of the demo: few enough for a waveform that a viewer opens at once. `cargo xtask test` runs them all.
+const LOAD: Load = Load { mtu: 1500, pings: 40, lengths: (0, 255), timeout: Duration::from_secs(600) };
+
+pub fn run() -> Result<ExitCode> {
+    let stage = Stage::start("set-up");
+    let machine = setup::run(setup::Wants { guest: true }, &stage)?;
+    stage.done("");
+
+    let stage = Stage::start("gateweave");
+    let gateweave = Gateweave::build(&stage)?;
+    stage.done("");
+
+    let stage = Stage::start("plugins");
+    gateweave.build_plugins(&stage)?;
+    stage.done("");
+
+    let out = places::root().join("build/ping");
+    let stage = Stage::start("bitstream for projects/ping");
+    gateweave.run(["build", "projects/ping"], "build-ping", Duration::from_secs(3600), &stage)?;
+    let report = Report::read(&out.join("report.json"))?;
+    stage.done(&report.timing());
+
+    let trace = out.join("ping.fst");
+    let ended = match machine.no_guest {
+        Some(why) => Err(why),
+        None => {
+            let stage = Stage::start("Linux guest");
+            let made = guest::image::prepare(guest::image::Image::Net, &stage)?;
+            let program = ping::udp_check(&stage)?;
+            stage.done(&made.description);
+            let stage = Stage::start("the guest pings the simulation");
+            let project = (&gateweave, Path::new("projects/ping"), out.as_path());
+            let figures = ping::against_simulation(project, &made, &program, LOAD, Some(&trace), &stage)?;
+            stage.done(&figures.sentence());
+            Ok(figures)
+        }
+    };
+
+    println!("bitstream  {}", bitstream(&out)?.display());
+    println!("timing     {}", report.timing());
+    println!("report     {}", out.join("report.json").display());
+    match ended {
+        Ok(figures) => {
+            println!("waveform   {}", trace.display());
+            println!("guest      ARP, {}", figures.sentence());
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(why) => {
+            println!("guest      NOT RUN");
+            eprintln!("{why}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+fn bitstream(out: &Path) -> Result<std::path::PathBuf> {
+    let entries = std::fs::read_dir(out).with_context(|| format!("reading {}", out.display()))?;
+    let mut files = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|name| name == "bit"));
+    files.next().with_context(|| format!("{} holds no bitstream", out.display()))
+}
+
+/// The figures of `report.json` that the demo shows.
+pub struct Report(Value);
+
+impl Report {
+    pub fn read(path: &Path) -> Result<Report> {
+        let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
+        Ok(Report(serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?))
+    }
+
+    /// Each clock with the frequency asked and reached.
+    pub fn timing(&self) -> String {
+        let clocks = self.0["clocks"].as_array().cloned().unwrap_or_default();
+        let shown = clocks.iter().map(|clock| {
+            let name = clock["name"].as_str().unwrap_or("?");
+            let number = |key: &str| clock[key].as_f64().map_or("?".to_string(), |mhz| format!("{mhz:.2}"));
+            format!("{name} {} of {} MHz", number("reached_mhz"), number("asked_mhz"))
+        });
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
