@@ -123,8 +123,15 @@ fn metadata(name: &str) -> Result<Metadata, String> {
 fn compile_here(root: &str, sources: &[Source], defines: &[String]) -> Result<Compiled, Vec<HdlMessage>> {
     let metadata = metadata(root).map_err(|m| vec![internal(&m)])?;
     symbol_table::clear();
-    let analyzer = Analyzer::new(&metadata);
-    analyzer.clear();
+    Analyzer::new(&metadata).clear();
+    // Making an analyser declares its project's name; the others must be known too, so that `gw::cell` resolves.
+    let mut projects: Vec<&str> = sources.iter().map(|s| s.project.as_str()).filter(|p| *p != root).collect();
+    projects.sort_unstable();
+    projects.dedup();
+    for project in projects {
+        let other = self::metadata(project).map_err(|m| vec![internal(&m)])?;
+        let _ = Analyzer::new(&other);
+    }
     let analyzer = Analyzer::new(&metadata);
 
     let mut messages = Vec::new();
