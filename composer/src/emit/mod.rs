@@ -1,0 +1,3 @@
+//! Files that are made from a plan.
+
+pub mod registers;
