@@ -4,6 +4,7 @@
 //! first call on a new machine.
 
 mod accept;
+mod bare;
 mod bench;
 mod demo;
 mod gateweave;
@@ -40,6 +41,15 @@ enum Task {
     },
     /// Measure, and print a table
     Bench,
+    /// Run demo and test in a bare Debian 12 as a plain user (needs root, for debootstrap)
+    BareCheck {
+        /// Command to run in the fresh clone; may be repeated
+        #[arg(long = "command", default_values = ["cargo xtask demo", "cargo xtask test"])]
+        commands: Vec<String>,
+        /// Leave the system in the cache
+        #[arg(long)]
+        keep: bool,
+    },
     /// Boot the Linux guest on a pair of unix datagram sockets
     Guest(GuestArguments),
 }
@@ -81,6 +91,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Test { all } => suite::run(all),
         Task::Bench => bench::run(),
+        Task::BareCheck { commands, keep } => bare::run(&bare::Options { commands, keep }),
         Task::Guest(arguments) => guest_command(arguments),
     };
     match result {

@@ -4,7 +4,7 @@
 
 mod install;
 mod probe;
-mod wasm;
+pub mod wasm;
 
 use crate::places;
 use crate::stage::Stage;

@@ -10,7 +10,8 @@ use std::path::Path;
 use std::process::Command;
 
 const TARGET: &str = "wasm32-unknown-unknown";
-const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-22"];
+/// Debian's compiler for WebAssembly, with the source of its standard library and the linker.
+pub const DEBIAN: [&str; 4] = ["rustc-web", "cargo-web", "rust-web-src", "lld-22"];
 
 /// A gap where no source has it. Adds the target through rustup where that is allowed.
 pub fn target(stage: &Stage) -> Option<Gap> {
@@ -30,7 +31,8 @@ pub fn target(stage: &Stage) -> Option<Gap> {
     Some(Gap { what: format!("Rust's {TARGET} target"), why, packages: DEBIAN.to_vec(), remedy: None, guest_only: false })
 }
 
-fn in_toolchain() -> bool {
+/// Whether the toolchain in use has the target.
+pub fn in_toolchain() -> bool {
     let sysroot = run::output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(places::root()));
     sysroot.is_ok_and(|sysroot| Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET).join("lib").is_dir())
 }
