@@ -5,6 +5,13 @@
 //! models and the wires are C++ (`templates/sim/`), compiled together with what
 //! Verilator makes of the design.
 
+mod build;
+mod class;
 pub mod plan;
+mod run;
+mod wire;
 
+pub use build::{Simulator, Trace, build};
 pub use plan::{Clock, PinDelay, Reset, Resource, SimPlan, SvFile};
+pub use run::{DRAIN_FS, Latency, ResourceSummary, RunOptions, RunSummary, WireSummary, run};
+pub use wire::{Wire, WireKind};

@@ -1,0 +1,107 @@
+//! Wire arguments: `[NAME=]unix:LOCAL,REMOTE`, `tap:IFNAME`, `pcap:IN,OUT`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::class;
+use super::plan::SimPlan;
+use crate::diag::Diagnostic;
+
+/// One `--wire`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wire {
+    /// The resource; may be absent where the project has one wire.
+    pub resource: Option<String>,
+    /// What its end is tied to.
+    pub kind: WireKind,
+}
+
+/// What a wire ends in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WireKind {
+    /// Unix datagram sockets: one datagram is one Ethernet frame without FCS.
+    Unix {
+        /// Bound here.
+        local: PathBuf,
+        /// Sent to.
+        remote: PathBuf,
+    },
+    /// A TAP interface.
+    Tap {
+        /// Its name.
+        interface: String,
+    },
+    /// Capture files.
+    Pcap {
+        /// Frames that go in.
+        input: Option<PathBuf>,
+        /// Frames that come out.
+        output: Option<PathBuf>,
+    },
+}
+
+const KINDS: &[&str] = &["unix", "tap", "pcap"];
+
+impl FromStr for Wire {
+    type Err = Diagnostic;
+
+    /// # Errors
+    /// `GW0707` if the text is not a wire.
+    fn from_str(text: &str) -> Result<Wire, Diagnostic> {
+        let wrong = |message: String| Diagnostic::error("GW0707", format!("wire `{text}`: {message}"));
+        let shape = "[NAME=]unix:LOCAL,REMOTE, tap:IFNAME or pcap:IN,OUT";
+        let (head, rest) = text.split_once(':').ok_or_else(|| wrong("there is no `:`".to_owned()).help(shape))?;
+        let (resource, kind) = match head.split_once('=') {
+            Some((name, kind)) => (Some(name.to_owned()), kind),
+            None => (None, head),
+        };
+        let pair = || rest.split_once(',').filter(|(a, b)| !(a.is_empty() && b.is_empty()));
+        let file = |p: &str| Some(PathBuf::from(p)).filter(|p| !p.as_os_str().is_empty());
+        let kind = match kind {
+            "unix" => match pair() {
+                Some((local, remote)) if !local.is_empty() && !remote.is_empty() => {
+                    WireKind::Unix { local: local.into(), remote: remote.into() }
+                }
+                _ => return Err(wrong("two socket paths are needed".to_owned()).help("unix:LOCAL,REMOTE")),
+            },
+            "tap" if !rest.is_empty() => WireKind::Tap { interface: rest.to_owned() },
+            "tap" => return Err(wrong("the interface is missing".to_owned()).help("tap:IFNAME")),
+            "pcap" => match pair() {
+                Some((input, output)) => WireKind::Pcap { input: file(input), output: file(output) },
+                None => return Err(wrong("two files are needed".to_owned()).help("pcap:IN,OUT; one of them may be left empty")),
+            },
+            other => return Err(wrong(format!("there is no wire `{other}`")).nearest(other, KINDS.iter().copied())),
+        };
+        Ok(Wire { resource, kind })
+    }
+}
+
+/// Which wire each resource has.
+///
+/// # Errors
+/// `GW0708` for a resource that does not exist or carries no frames, `GW0709` where a name is missing or given twice.
+pub(super) fn assign<'a>(plan: &SimPlan, wires: &'a [Wire]) -> Result<BTreeMap<String, &'a WireKind>, Diagnostic> {
+    let carriers: Vec<&str> =
+        plan.resources.iter().filter(|r| class::find(&r.class).is_some_and(|c| c.ethernet)).map(|r| r.name.as_str()).collect();
+    let mut map = BTreeMap::new();
+    for wire in wires {
+        let name = match (&wire.resource, carriers.as_slice()) {
+            (Some(name), _) if carriers.contains(&name.as_str()) => name.clone(),
+            (Some(name), _) => {
+                let message = format!("the project uses no wire `{name}`");
+                return Err(Diagnostic::error("GW0708", message).nearest(name, carriers.iter().copied()));
+            }
+            (None, [one]) => (*one).to_owned(),
+            (None, []) => return Err(Diagnostic::error("GW0708", "the project uses no resource that carries Ethernet frames")),
+            (None, many) => {
+                let message = format!("the project has {} wires; say which one is meant", many.len());
+                return Err(Diagnostic::error("GW0709", message).help(format!("NAME= with one of: {}", many.join(", "))));
+            }
+        };
+        if map.insert(name.clone(), &wire.kind).is_some() {
+            return Err(Diagnostic::error("GW0709", format!("two wires for `{name}`")));
+        }
+    }
+    Ok(map)
+}

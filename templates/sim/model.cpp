@@ -1,0 +1,21 @@
+#include "model.h"
+
+Pin pin_of(Design& d, const ResourceConfig& r, const std::string& pin, bool needed) {
+    auto i = d.pins.find(r.name + "_" + pin);
+    if (i != d.pins.end()) return i->second;
+    if (needed) throw Fatal{"GW0704", "the top level has no port `" + r.name + "_" + pin + "` for class `" + r.cls + "`", ""};
+    return Pin{};
+}
+
+std::unique_ptr<Wire> open_wire(const WireConfig& w) {
+    if (w.kind == "unix") return open_unix(w.a, w.b);
+    if (w.kind == "tap") return open_tap(w.a);
+    if (w.kind == "pcap") return open_pcap(w.a, w.b);
+    if (w.kind == "pattern") return open_pattern(w.a, w.b);
+    return open_nothing();
+}
+
+std::unique_ptr<Model> make_model(Design& d, const ResourceConfig& r) {
+    if (r.cls == "stream") return make_stream(d, r);
+    throw Fatal{"GW0703", "no model for class `" + r.cls + "` of `" + r.name + "`", ""};
+}

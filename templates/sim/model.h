@@ -1,0 +1,77 @@
+// Models: what the pins of a resource are soldered to.
+#pragma once
+#include <functional>
+#include <memory>
+
+#include "config.h"
+#include "design.h"
+#include "wire.h"
+
+class Model {
+public:
+    virtual ~Model() = default;
+    /// Time of its next action.
+    virtual Time next() const { return NEVER; }
+    /// At `next()`, before the design is evaluated: samples outputs as they were, drives clocks.
+    virtual void before(Time) {}
+    /// At `next()`, after the design was evaluated: drives inputs that follow a clock.
+    virtual void after(Time) {}
+    /// After every evaluation: watches outputs whose edges count.
+    virtual void watch(Time) {}
+    virtual bool watches() const { return false; }
+    /// Reset has ended: frames may come.
+    virtual void start(Time) {}
+    virtual Wire* wire() { return nullptr; }
+    virtual Stats* stats() { return nullptr; }
+    /// Nothing more will come in by itself.
+    virtual bool idle() const { return true; }
+    /// Value shown at exit, such as the lamps; empty = none.
+    virtual std::string shown() const { return ""; }
+    virtual void close() {}
+};
+
+/// The inward half of an Ethernet wire: fetches frames and gives each its place in time.
+class Inlet {
+public:
+    Inlet(Wire& w, Time byte) : wire(w), byte_time(byte) {}
+    void begin(Time now) {
+        base = free_at = now;
+        started = true;
+    }
+    /// Starts the next frame if it begins at or before `now`. `busy` counts from the first preamble bit.
+    bool take(Time now, Frame& into, Time& start) {
+        if (!started) return false;
+        if (!have && now >= next_poll) {
+            have = wire.receive(held);
+            if (have) {
+                Time earliest = wire.live() ? now : base + held.not_before;
+                Time after_gap = free_at == base ? base : free_at + held.gap * byte_time;
+                held_start = earliest > after_gap ? earliest : after_gap;
+            } else {
+                // A look at a socket costs as much as ten evaluations of a small design.
+                next_poll = now + 32 * byte_time;
+            }
+        }
+        if (!have || held_start > now) return false;
+        start = held_start;
+        into = std::move(held);
+        have = false;
+        next_poll = 0;
+        free_at = start + (into.preamble + 1 + into.bytes.size()) * byte_time;
+        return true;
+    }
+    bool idle() const { return !have && wire.ended(); }
+
+private:
+    Wire& wire;
+    Time byte_time, base = 0, free_at = 0, next_poll = 0, held_start = 0;
+    Frame held;
+    bool have = false, started = false;
+};
+
+/// A pin of a resource; `Fatal` if the top lacks it and it is needed.
+Pin pin_of(Design& design, const ResourceConfig& r, const std::string& pin, bool needed = true);
+
+std::unique_ptr<Wire> open_wire(const WireConfig& w);
+std::unique_ptr<Model> make_stream(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_model(Design&, const ResourceConfig&);
