@@ -75,6 +75,9 @@ pub fn run(all: bool) -> Result<ExitCode> {
     let gateweave = tests.stage("build gateweave", |stage| Ok((Gateweave::build(stage)?, Count::default(), String::new())));
     tests.stage("tests of xtask", |stage| cargo_test(Path::new("Cargo.toml"), &["--package", "xtask"], "test-xtask", stage));
     tests.stage("tests of udp-check", |stage| cargo_test(Path::new("projects/ping/host/Cargo.toml"), &[], "test-udp-check", stage));
+    tests.stage("tests of the plugin SDK", |stage| {
+        cargo_test(Path::new("plugins/Cargo.toml"), &["--package", "gateweave-sdk"], "test-sdk", stage)
+    });
     let gateweave = gateweave.and_then(|gateweave| {
         tests.stage("build the plugins", |stage| {
             gateweave.build_plugins(stage)?;
