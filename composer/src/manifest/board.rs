@@ -40,6 +40,8 @@ pub struct Flow {
     pub open: bool,
     /// Command that loads a bitstream, without the file name; empty if none is known.
     pub loader: Vec<String>,
+    /// Configuration settings of the chip (`SYSCONFIG` of an LPF).
+    pub sysconfig: BTreeMap<String, String>,
 }
 
 /// An oscillator.
@@ -295,6 +297,12 @@ impl Board {
         self.clocks.first()
     }
 
+    /// The reset button that a project has when it asks for none: the first whose pin nobody has claimed. Claim the
+    /// resources first: on some boards the button shares its pin with a serial line.
+    pub fn free_reset(&self, claims: &Claims) -> Option<&BoardReset> {
+        self.resets.iter().find(|r| r.pin.as_ref().is_none_or(|p| !claims.has_pin(p)))
+    }
+
     /// The oscillator of that name.
     pub fn clock(&self, name: &str) -> Option<&BoardClock> {
         self.clocks.iter().find(|c| *c.name == name)
@@ -422,6 +430,11 @@ impl Claims {
     /// Nothing claimed yet.
     pub fn new() -> Claims {
         Claims::default()
+    }
+
+    /// Whether something has a pin.
+    pub fn has_pin(&self, location: &str) -> bool {
+        self.pins.contains_key(location)
     }
 
     /// Claims a clock, for `by` (a place in the project).
@@ -835,8 +848,9 @@ fn read_pins(class: &Class, table: &Table<'_>, value: Option<&Value<'_>>, pinles
 fn read_flow(table: &Table<'_>) -> Option<Flow> {
     let open = table.need("open").and_then(|v| v.boolean());
     let loader = table.get("loader").and_then(|v| v.strings()).unwrap_or_default();
+    let sysconfig = words(table.get("sysconfig"));
     table.finish();
-    Some(Flow { open: open?.value, loader: loader.into_iter().map(|s| s.value).collect() })
+    Some(Flow { open: open?.value, loader: loader.into_iter().map(|s| s.value).collect(), sysconfig })
 }
 
 fn read_clock(name: Spanned<String>, value: &Value<'_>) -> Option<BoardClock> {
