@@ -1,8 +1,11 @@
+pub mod build;
+pub mod cache;
+pub mod compose;
 pub mod diag;
 pub mod emit;
 pub mod hdl;
 pub mod manifest;
 pub mod plugin;
-pub mod compose;
-pub mod sim;
 pub mod regs_client;
+pub mod sim;
+pub mod tools;
