@@ -404,6 +404,12 @@ pub fn solve(limits: &PllLimits, input_hz: u64, asks: &[ClockAsk]) -> Result<Pll
     if asks.len() > limits.outputs as usize {
         return Err(PllMiss::TooMany { asked: asks.len(), outputs: limits.outputs as usize });
     }
+    // Beyond this the exact fractions would not fit; no PLL is near it.
+    if let Some((index, wild)) = asks.iter().enumerate().find(|(_, a)| a.hz == 0 || a.hz > 100_000_000_000) {
+        let nearest_hz = wild.hz.clamp(limits.output_hz.0, limits.output_hz.1);
+        let off_ppm = if wild.hz == 0 { 1e6 } else { nearest_hz.abs_diff(wild.hz) as f64 / wild.hz as f64 * 1e6 };
+        return Err(PllMiss::Clock { ask: index, asked: *wild, nearest_hz, off_ppm, alone: true });
+    }
     let best = search(limits, input_hz, asks);
     if let Some(best) = &best
         && best.within
@@ -629,3 +635,7 @@ fn consider(
         *best = Some(candidate);
     }
 }
+
+#[cfg(test)]
+#[path = "pll_tests.rs"]
+mod tests;
