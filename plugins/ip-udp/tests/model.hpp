@@ -17,6 +17,7 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr uint64_t OUR_MAC = 0x024757000001ull;
 constexpr uint32_t OUR_IP  = 0xc0a80702;
+constexpr uint32_t GATEWAY = 0xc0a807fe;
 constexpr uint64_t PEER_MAC = 0x525400123456ull;
 constexpr uint32_t PEER_IP = 0xc0a80701;
 
@@ -172,7 +173,8 @@ struct Host {
             if (f[34] != 8 || f[35] != 0) { v.event = ICMP_BAD; return v; }
             if (fold(add(f, 34, 14 + total)) != 0xffff) { v.event = ICMP_BAD; return v; }
             v.event = ICMP;
-            auto mac = src >> 8 == OUR_IP >> 8 ? lookup(src) : std::nullopt;
+            auto mac = lookup(src >> 8 == OUR_IP >> 8 ? src : GATEWAY);
+            if (src == 0xffffffff || src == (OUR_IP | 255)) mac = 0xffffffffffffull;
             if (mac) {
                 Ip h;
                 h.dmac = *mac; h.smac = OUR_MAC; h.src = OUR_IP; h.dst = src; h.ttl = 64; h.id = uint16_t(get(f, 38, 2)); h.flags = 0x4000;
