@@ -1,4 +1,4 @@
-// top: core_flat
+// top: bench_core
 // Every kind of frame, good and hostile, against the model of `model.hpp`; every length; every kind of datagram to send.
 #include "Vtop.h"
 #include "driver.hpp"

@@ -1,4 +1,4 @@
-// Drives `core_flat`: frames in and out on the Ethernet side, clients on the other.
+// Drives `bench_core`: frames in and out on the Ethernet side, clients on the other.
 #pragma once
 #include "model.hpp"
 #include "verilated.h"
