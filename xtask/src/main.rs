@@ -46,6 +46,9 @@ enum Task {
         /// Command to run in the fresh clone; may be repeated
         #[arg(long = "command", default_values = ["cargo xtask demo", "cargo xtask test"])]
         commands: Vec<String>,
+        /// As root with only git and a linker installed: the set-up installs the rest
+        #[arg(long)]
+        root: bool,
         /// Leave the system in the cache
         #[arg(long)]
         keep: bool,
@@ -91,7 +94,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Test { all } => suite::run(all),
         Task::Bench => bench::run(),
-        Task::BareCheck { commands, keep } => bare::run(&bare::Options { commands, keep }),
+        Task::BareCheck { commands, root, keep } => bare::run(&bare::Options { commands, root, keep }),
         Task::Guest(arguments) => guest_command(arguments),
     };
     match result {

@@ -15,17 +15,15 @@ use std::time::Duration;
 pub struct Options {
     /// Command lines, each run in the clone.
     pub commands: Vec<String>,
+    /// Run them as root with nothing installed but git and a linker, so that the set-up has to install the rest.
+    pub root: bool,
     /// Leave the system in the cache for a look.
     pub keep: bool,
 }
 
 pub fn run(options: &Options) -> Result<ExitCode> {
     ensure!(run::is_root(), "bare-check makes a Debian system with debootstrap and chroot, which needs root; nothing else does");
-    let mut packages = listed(&std::fs::read_to_string(places::root().join("README.md")).context("reading README.md")?)?;
-    // The mounted toolchain comes without rustup: what the README names for that case.
-    if !setup::wasm::in_toolchain() {
-        packages.extend(setup::wasm::DEBIAN.map(str::to_string));
-    }
+    let packages = if options.root { FOR_ROOT.map(str::to_string).to_vec() } else { of_readme()? };
 
     let stage = Stage::start("bare Debian 12");
     let folder = places::cache()?.join("bare");
@@ -34,22 +32,35 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let system = Removed { path: folder.join(format!("run-{}", std::process::id())), keep: options.keep };
     stage.say("copying the system");
     run::output(Command::new("cp").arg("-a").args([&base, &system.path]))?;
-    clone(&system.path, &stage)?;
+    clone(&system.path, options.root, &stage)?;
     let sysroot = run::output(Command::new("rustc").args(["--print", "sysroot"]).current_dir(places::root()))?;
-    stage.done(&format!("{} packages of the README to install", packages.len()));
+    stage.done("");
 
     let inside = Inside { system: &system.path, rust: Path::new(sysroot.trim()) };
-    let stage = Stage::start("packages of the README");
+    let stage = Stage::start("packages");
     let install = format!("apt-get update -qq && apt-get install --yes -qq --no-install-recommends {}", packages.join(" "));
     inside.run("root", &install, "bare-packages", &stage)?;
     stage.done(&packages.join(" "));
+    let user = if options.root { "root" } else { "user" };
     for command in &options.commands {
         let stage = Stage::start(command);
         let name = format!("bare-{}", command.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
-        inside.run("user", &format!("cd ~/gateweave && {command}"), &name, &stage)?;
+        inside.run(user, &format!("cd /home/user/gateweave && {command}"), &name, &stage)?;
         stage.done("");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// What cargo itself needs to compile the set-up; the set-up installs the rest.
+const FOR_ROOT: [&str; 4] = ["ca-certificates", "git", "gcc", "libc6-dev"];
+
+/// The README's list, and what it names for toolchains without rustup: the mounted one comes without.
+fn of_readme() -> Result<Vec<String>> {
+    let mut packages = listed(&std::fs::read_to_string(places::root().join("README.md")).context("reading README.md")?)?;
+    if !setup::wasm::in_toolchain() {
+        packages.extend(setup::wasm::DEBIAN.map(str::to_string));
+    }
+    Ok(packages)
 }
 
 /// The packages of the README's first `apt-get install` line, backslash continuations included.
@@ -93,11 +104,13 @@ fn base(folder: &Path, stage: &Stage) -> Result<PathBuf> {
 }
 
 /// The committed state of this repository in the user's home.
-fn clone(system: &Path, stage: &Stage) -> Result<()> {
+fn clone(system: &Path, root: bool, stage: &Stage) -> Result<()> {
     stage.say("cloning the repository");
     let home = system.join("home/user/gateweave");
     run::output(Command::new("git").args(["clone", "--quiet", "--no-hardlinks"]).arg(places::root()).arg(&home))?;
-    run::output(Command::new("chroot").arg(system).args(["chown", "-R", "user:user", "/home/user"]))?;
+    if !root {
+        run::output(Command::new("chroot").arg(system).args(["chown", "-R", "user:user", "/home/user"]))?;
+    }
     // Where this machine reaches registries through certificates of its own, the bare system must know them too.
     let certificates = "etc/ssl/certs/ca-certificates.crt";
     let ours = Path::new("/").join(certificates);
