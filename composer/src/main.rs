@@ -1,4 +1,7 @@
 fn main() {
+    if std::env::args().nth(1).as_deref() == Some(gateweave::plugin::hdl_check::COMMAND) {
+        std::process::exit(gateweave::plugin::hdl_check::child().into());
+    }
     // emit ROOT OUT [prj=FILE...]
     let a: Vec<String> = std::env::args().skip(1).collect();
     let mut s = vec![];

@@ -5,7 +5,7 @@
 
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -47,11 +47,8 @@ pub(super) fn helper() -> Option<PathBuf> {
 /// # Errors
 /// GW0315 if the parser gave up under its limits.
 pub fn verdicts(helper: Option<&Path>, sources: &[PluginSource]) -> Result<Vec<Verdict>, PluginError> {
-    let questions: Vec<Question> = sources
-        .iter()
-        .filter(|s| s.language == Language::Veryl)
-        .map(|s| Question { path: s.path.clone(), text: s.text.clone() })
-        .collect();
+    let questions: Vec<Question> =
+        sources.iter().filter(|s| s.language == Language::Veryl).map(|s| Question { path: s.path.clone(), text: s.text.clone() }).collect();
     if questions.is_empty() {
         return Ok(Vec::new());
     }
@@ -131,20 +128,20 @@ fn ask_child(helper: &Path, questions: &[Question]) -> Result<Vec<Verdict>, Stri
     serde_json::from_slice(&answer).map_err(|e| e.to_string())
 }
 
-/// The child: questions on standard input, verdicts on standard output.
-pub fn child() -> ExitCode {
+/// The child: questions on standard input, verdicts on standard output. Returns the exit code.
+pub fn child() -> u8 {
     limit(libc::RLIMIT_AS, MEMORY);
     limit(libc::RLIMIT_CPU, SECONDS);
     limit(libc::RLIMIT_CORE, 0);
     let mut text = Vec::new();
     if std::io::stdin().read_to_end(&mut text).is_err() {
-        return ExitCode::from(2);
+        return 2;
     }
-    let Ok(questions) = serde_json::from_slice::<Vec<Question>>(&text) else { return ExitCode::from(2) };
+    let Ok(questions) = serde_json::from_slice::<Vec<Question>>(&text) else { return 2 };
     let verdicts: Vec<Verdict> = questions.iter().map(verdict).collect();
     match serde_json::to_writer(std::io::stdout().lock(), &verdicts) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(_) => ExitCode::from(2),
+        Ok(()) => 0,
+        Err(_) => 2,
     }
 }
 

@@ -102,13 +102,8 @@ impl Host {
         if bytes.len() > limit {
             return Err(PluginError::new("GW0301", format!("the component has {} bytes, at most {limit} are possible", bytes.len())));
         }
-        let about = About {
-            name: String::new(),
-            version: String::new(),
-            summary: String::new(),
-            params_schema: Json::Null,
-            kinds: Vec::new(),
-        };
+        let about =
+            About { name: String::new(), version: String::new(), summary: String::new(), params_schema: Json::Null, kinds: Vec::new() };
         let mut plugin = Plugin { host: self.clone(), hash: sha256(&bytes), bytes, ready: Arc::default(), about };
         let info = plugin.ask(
             "info",
@@ -273,7 +268,8 @@ impl Plugin {
                 Ok(answer)
             }
             Err(list) => {
-                let bytes = list.iter().map(|d| d.code.len() + d.pointer.len() + d.message.len() + d.help.as_ref().map_or(0, String::len)).sum();
+                let bytes =
+                    list.iter().map(|d| d.code.len() + d.pointer.len() + d.message.len() + d.help.as_ref().map_or(0, String::len)).sum();
                 if let Some(error) = too_large(bytes) {
                     return Err(error.into());
                 }
@@ -365,7 +361,8 @@ fn new_store(engine: &Engine, limits: &Limits) -> Result<Store<Limiter>, PluginE
 }
 
 fn answer_too_large(question: &str, limits: &Limits) -> PluginError {
-    PluginError::new("GW0308", format!("its answer to `{question}` is larger than {} bytes", limits.answer)).help("this is a fault of the plugin")
+    PluginError::new("GW0308", format!("its answer to `{question}` is larger than {} bytes", limits.answer))
+        .help("this is a fault of the plugin")
 }
 
 /// What a failed call means.
@@ -373,7 +370,10 @@ fn trapped(question: &str, error: &wasmtime::Error, limiter: &Limiter, limits: &
     let fault = |code, message: String| PluginError::new(code, message).help("this is a fault of the plugin");
     let text = format!("{error:#}");
     if limiter.out_of_memory || text.contains("exceeds memory limits") || text.contains("exceeds table limits") {
-        return fault("GW0306", format!("it wanted more memory in `{question}` than the {} MiB that a plugin may have", limits.memory >> 20));
+        return fault(
+            "GW0306",
+            format!("it wanted more memory in `{question}` than the {} MiB that a plugin may have", limits.memory >> 20),
+        );
     }
     if let Some(note) = limiter.note() {
         return fault("GW0304", format!("it panicked in `{question}`: {note}"));
@@ -407,7 +407,8 @@ fn about_size(a: &w::About) -> usize {
 }
 
 fn shape_size(s: &w::Shape) -> usize {
-    let ports: usize = s.ports.iter().map(|p| p.name.len() + p.kind.len() + p.domain.len() + 4 * p.widths.len() + prop_size(&p.props) + 64).sum();
+    let ports: usize =
+        s.ports.iter().map(|p| p.name.len() + p.kind.len() + p.domain.len() + 4 * p.widths.len() + prop_size(&p.props) + 64).sum();
     let domains: usize = s.domains.iter().map(|d| d.name.len() + 48).sum();
     ports + domains + s.tables.len()
 }

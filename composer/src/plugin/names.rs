@@ -95,7 +95,9 @@ fn system_verilog(text: &str) -> Vec<String> {
                 wanted = depth == 0;
                 depth += 1;
             }
-            "endmodule" | "endinterface" | "endpackage" | "endprogram" | "endclass" | "endprimitive" | "endchecker" => depth = depth.saturating_sub(1),
+            "endmodule" | "endinterface" | "endpackage" | "endprogram" | "endclass" | "endprimitive" | "endchecker" => {
+                depth = depth.saturating_sub(1)
+            }
             "`define" => wanted = true,
             _ => {}
         }

@@ -5,6 +5,8 @@
 //! keys that the schema does not name as errors. [`check_schema`] refuses schemas that use more than it
 //! understands, so that nothing goes unchecked silently.
 
+use std::cell::Cell;
+
 use regex::Regex;
 use serde_json::{Map, Value as Json};
 
@@ -14,17 +16,51 @@ use super::types::{PluginDiagnostic, PluginSeverity};
 
 /// Deepest nesting of `$ref`, and of parameters.
 const DEPTH: usize = 32;
+/// Most values and schemas that one check looks at.
+const STEPS: u32 = 200_000;
 
 /// Keywords with an effect here.
 const CHECKED: [&str; 24] = [
-    "type", "properties", "required", "additionalProperties", "items", "prefixItems", "enum", "const", "minimum", "maximum", "exclusiveMinimum",
-    "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern", "oneOf", "anyOf", "allOf", "$ref",
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "prefixItems",
+    "enum",
+    "const",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "pattern",
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "$ref",
     "default",
 ];
 
 /// Keywords that say something to people only (`x-` ones too).
 const NOTES: [&str; 12] = [
-    "$schema", "$id", "$comment", "$defs", "definitions", "title", "description", "format", "examples", "deprecated", "readOnly", "writeOnly",
+    "$schema",
+    "$id",
+    "$comment",
+    "$defs",
+    "definitions",
+    "title",
+    "description",
+    "format",
+    "examples",
+    "deprecated",
+    "readOnly",
+    "writeOnly",
 ];
 
 /// Checks `params` and returns them in canonical form: defaults filled in, keys sorted.
@@ -34,7 +70,7 @@ const NOTES: [&str; 12] = [
 pub fn check(schema: &Json, params: &Json) -> Result<Json, Vec<PluginDiagnostic>> {
     let mut problems = Vec::new();
     let params = if params.is_null() { Json::Object(Map::new()) } else { params.clone() };
-    let value = Walk { root: schema }.value(schema, &params, "", 0, &mut problems);
+    let value = Walk { root: schema, steps: Cell::new(0) }.value(schema, &params, "", 0, &mut problems);
     if problems.is_empty() { Ok(value) } else { Err(problems) }
 }
 
@@ -86,12 +122,16 @@ fn schema_node(root: &Json, schema: &Json, at: &str, depth: usize) -> Result<(),
 
 struct Walk<'a> {
     root: &'a Json,
+    /// Schemas refer to themselves in more than one place; this ends what depth alone does not.
+    steps: Cell<u32>,
 }
 
 impl<'a> Walk<'a> {
     fn resolve(&self, mut schema: &'a Json) -> &'a Json {
         for _ in 0..DEPTH {
-            let Some(target) = schema.get("$ref").and_then(Json::as_str).and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p)) else {
+            let Some(target) =
+                schema.get("$ref").and_then(Json::as_str).and_then(|r| r.strip_prefix('#')).and_then(|p| self.root.pointer(p))
+            else {
                 break;
             };
             schema = target;
@@ -100,8 +140,11 @@ impl<'a> Walk<'a> {
     }
 
     fn value(&self, schema: &'a Json, value: &Json, at: &str, depth: usize, problems: &mut Vec<PluginDiagnostic>) -> Json {
-        if depth > DEPTH {
-            problems.push(problem("GW0312", at, format!("nests deeper than {DEPTH}")));
+        self.steps.set(self.steps.get().saturating_add(1));
+        if depth > DEPTH || self.steps.get() > STEPS {
+            if problems.is_empty() {
+                problems.push(problem("GW0312", at, format!("{} nests too deep or is too large", named(at))));
+            }
             return Json::Null;
         }
         let Some(map) = schema.as_object() else {
@@ -179,12 +222,20 @@ impl<'a> Walk<'a> {
             (1, _) | (2.., false) => return fits.swap_remove(0),
             (2.., true) => problems.push(problem("GW0312", at, format!("{} fits more than one of the alternatives", named(at)))),
             _ if constants.len() >= branches.len() => problems.push(one_of(at, value, &constants)),
-            _ => problems.extend(nearest.unwrap_or_else(|| vec![problem("GW0312", at, format!("{} fits none of the alternatives", named(at)))])),
+            _ => problems
+                .extend(nearest.unwrap_or_else(|| vec![problem("GW0312", at, format!("{} fits none of the alternatives", named(at)))])),
         }
         value.clone()
     }
 
-    fn object(&self, map: &'a Map<String, Json>, object: Map<String, Json>, at: &str, depth: usize, problems: &mut Vec<PluginDiagnostic>) -> Json {
+    fn object(
+        &self,
+        map: &'a Map<String, Json>,
+        object: Map<String, Json>,
+        at: &str,
+        depth: usize,
+        problems: &mut Vec<PluginDiagnostic>,
+    ) -> Json {
         let properties = map.get("properties").and_then(Json::as_object);
         let names = || properties.into_iter().flatten().map(|(name, _)| name.as_str());
         let rest = map.get("additionalProperties");
@@ -217,7 +268,8 @@ impl<'a> Walk<'a> {
                 result.insert(key.to_owned(), value);
             } else if required.contains(&key) {
                 let mut missing = problem("GW0313", at, format!("parameter `{key}` is missing"));
-                missing.help = schema.and_then(|s| s.get("description")).and_then(Json::as_str).map(|d| format!("`{key}`: {}", first_line(d)));
+                missing.help =
+                    schema.and_then(|s| s.get("description")).and_then(Json::as_str).map(|d| format!("`{key}`: {}", first_line(d)));
                 problems.push(missing);
             }
         }

@@ -212,7 +212,9 @@ fn tables(tables: &Json, found: &mut Breaches) {
             let lsb = field.get("lsb").and_then(Json::as_u64).filter(|n| *n < 32);
             let width = field.get("width").and_then(Json::as_u64).filter(|n| (1..=32).contains(n));
             match (lsb, width) {
-                (Some(lsb), Some(width)) if lsb + width <= 32 && taken & (((1 << width) - 1) << lsb) == 0 => taken |= ((1 << width) - 1) << lsb,
+                (Some(lsb), Some(width)) if lsb + width <= 32 && taken & (((1 << width) - 1) << lsb) == 0 => {
+                    taken |= ((1 << width) - 1) << lsb
+                }
                 _ => found.add(format!("a field of register `{shown}` lies outside of 32 bits or on another field")),
             }
         }
@@ -279,9 +281,11 @@ fn sources(output: &Output, plan: &Plan) -> Result<(), PluginError> {
         }
         for name in names::globals(source.language, &source.text) {
             if source.language == Language::SystemVerilog && !name.starts_with(&plan.prefix) {
-                let message = format!("its source `{}` declares `{}`, which does not start with `{}`", source.path, cut(&name), plan.prefix);
-                return Err(PluginError::new("GW0316", message)
-                    .help("global names of SystemVerilog and templated sources start with `plan.prefix`, so that two instances never collide"));
+                let message =
+                    format!("its source `{}` declares `{}`, which does not start with `{}`", source.path, cut(&name), plan.prefix);
+                return Err(PluginError::new("GW0316", message).help(
+                    "global names of SystemVerilog and templated sources start with `plan.prefix`, so that two instances never collide",
+                ));
             }
             if let Some((_, _, first)) = seen.iter().find(|(l, n, _)| (*l, n) == (source.language, &name)) {
                 let message = format!("`{}` is declared twice, in `{first}` and in `{}`", cut(&name), source.path);
@@ -324,13 +328,21 @@ fn expression(text: &str) -> bool {
             _ => {}
         }
     }
-    open.is_empty() && !text.trim().is_empty() && text.len() <= EXPRESSION && !text.contains("//") && !text.contains("/*") && names::depth(text) <= 32
+    open.is_empty()
+        && !text.trim().is_empty()
+        && text.len() <= EXPRESSION
+        && !text.contains("//")
+        && !text.contains("/*")
+        && names::depth(text) <= 32
 }
 
 /// A relative path that goes down only.
 pub fn safe_path(path: &str) -> bool {
     let fine = |part: &str| {
-        !part.is_empty() && !part.starts_with('.') && part.len() <= NAME && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
+        !part.is_empty()
+            && !part.starts_with('.')
+            && part.len() <= NAME
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
     };
     path.len() <= 256 && path.split('/').all(fine)
 }
@@ -338,9 +350,50 @@ pub fn safe_path(path: &str) -> bool {
 /// A plain identifier that is no keyword of Veryl or SystemVerilog.
 pub fn identifier(name: &str) -> bool {
     const KEYWORDS: [&str; 44] = [
-        "always", "always_comb", "always_ff", "assign", "begin", "bit", "bool", "case", "clock", "const", "default", "else", "end", "enum", "export",
-        "f32", "f64", "final", "for", "function", "if", "import", "in", "initial", "inout", "input", "inst", "int", "interface", "let", "logic",
-        "modport", "module", "output", "package", "param", "reg", "reset", "return", "signed", "string", "struct", "type", "var",
+        "always",
+        "always_comb",
+        "always_ff",
+        "assign",
+        "begin",
+        "bit",
+        "bool",
+        "case",
+        "clock",
+        "const",
+        "default",
+        "else",
+        "end",
+        "enum",
+        "export",
+        "f32",
+        "f64",
+        "final",
+        "for",
+        "function",
+        "if",
+        "import",
+        "in",
+        "initial",
+        "inout",
+        "input",
+        "inst",
+        "int",
+        "interface",
+        "let",
+        "logic",
+        "modport",
+        "module",
+        "output",
+        "package",
+        "param",
+        "reg",
+        "reset",
+        "return",
+        "signed",
+        "string",
+        "struct",
+        "type",
+        "var",
     ];
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')

@@ -68,8 +68,8 @@ pub mod __private {
 /// What a plugin's `lib.rs` needs.
 pub mod prelude {
     pub use crate::{
-        About, Access, Board, Clock, Diagnostic, Diagnostics, Domain, Field, Kind, Output, Peer, Plan, Plugin, Port, Protocol, Register, Registers,
-        Shape, Source, Target, about, sources,
+        About, Access, Board, Clock, Diagnostic, Diagnostics, Domain, Field, Kind, Output, Peer, Plan, Plugin, Port, Protocol, Register,
+        Registers, Shape, Source, Target, about, sources,
     };
     pub use schemars::{self, JsonSchema};
     pub use serde::{self, Deserialize, Serialize};

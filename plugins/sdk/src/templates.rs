@@ -15,7 +15,9 @@ pub fn render(template: &str, data: &impl Serialize) -> Result<String, Vec<Diagn
     let mut handlebars = Handlebars::new();
     handlebars.set_strict_mode(true);
     handlebars.register_escape_fn(handlebars::no_escape);
-    handlebars.render_template(template, data).map_err(|e| vec![Diagnostic::error("template", "", format!("the template does not render: {e}"))])
+    handlebars
+        .render_template(template, data)
+        .map_err(|e| vec![Diagnostic::error("template", "", format!("the template does not render: {e}"))])
 }
 
 #[cfg(test)]

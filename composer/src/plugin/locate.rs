@@ -1,0 +1,161 @@
+//! Finds plugins in folders, and their components.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use toml_edit::Item;
+
+use super::build;
+use super::error::PluginError;
+use super::stamp;
+
+/// Where a plugin comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// A crate with `[package.metadata.gateweave]`, in this folder.
+    Crate(PathBuf),
+    /// A component, or a core module that can become one, in this file.
+    File(PathBuf),
+}
+
+/// A plugin that can be loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PluginCrate {
+    /// Name, as in `plugin = "..."`: of the package, or of the file.
+    pub name: String,
+    /// Where it comes from.
+    pub origin: Origin,
+    /// Gateweave's cache.
+    pub cache: PathBuf,
+}
+
+impl PluginCrate {
+    /// Folder or file.
+    pub fn path(&self) -> &Path {
+        match &self.origin {
+            Origin::Crate(path) | Origin::File(path) => path,
+        }
+    }
+
+    /// Where the built component is kept; the name is the hash of what it is built from. `None` for files.
+    ///
+    /// # Errors
+    /// GW0322 if the crate cannot be read.
+    pub fn built(&self) -> Result<Option<PathBuf>, PluginError> {
+        let Origin::Crate(folder) = &self.origin else { return Ok(None) };
+        let cache = self.cache.join("plugins");
+        let hash = stamp::crate_hash(&cache, folder)
+            .map_err(|e| PluginError::new("GW0322", format!("the crate of plugin `{}` cannot be read: {e}", self.name)))?;
+        Ok(Some(cache.join("components").join(format!("{}-{hash}.wasm", self.name))))
+    }
+
+    /// The component. Builds the crate if the one that is kept was made from other sources.
+    ///
+    /// # Errors
+    /// GW0320 (no compiler), GW0321 (does not build), GW0322 (cannot be read).
+    pub fn component(&self, progress: &dyn Fn(&str)) -> Result<Vec<u8>, PluginError> {
+        match self.built()? {
+            None => {
+                let bytes =
+                    std::fs::read(self.path()).map_err(|e| PluginError::new("GW0322", format!("{}: {e}", self.path().display())))?;
+                build::componentize(bytes)
+            }
+            Some(path) => {
+                if let Ok(bytes) = std::fs::read(&path) {
+                    return Ok(bytes);
+                }
+                build::build(&[self], progress).remove(&self.name).unwrap_or_else(|| Err(PluginError::new("GW0321", "cargo built nothing")))
+            }
+        }
+    }
+}
+
+/// All plugins directly below `folders`: subfolders whose `Cargo.toml` has `[package.metadata.gateweave]`, and `*.wasm` files.
+/// Sorted by name.
+///
+/// # Errors
+/// GW0322 for a folder that cannot be read, GW0324 for two plugins of one name.
+pub fn locate(folders: &[PathBuf], cache: &Path) -> Result<Vec<PluginCrate>, Vec<PluginError>> {
+    let mut found: BTreeMap<String, PluginCrate> = BTreeMap::new();
+    let mut errors = Vec::new();
+    for folder in folders {
+        let entries = match std::fs::read_dir(folder) {
+            Ok(entries) => entries,
+            Err(e) => {
+                errors.push(PluginError::new("GW0322", format!("the plugin folder `{}` cannot be read: {e}", folder.display())));
+                continue;
+            }
+        };
+        for path in entries.filter_map(Result::ok).map(|e| e.path()) {
+            let Some((name, origin)) = plugin_at(&path) else { continue };
+            let plugin = PluginCrate { name: name.clone(), origin, cache: cache.to_owned() };
+            match found.get(&name) {
+                Some(other) if other.path().canonicalize().ok() != plugin.path().canonicalize().ok() => {
+                    let (a, b) = (other.path().display().to_string(), plugin.path().display().to_string());
+                    errors.push(PluginError::new(
+                        "GW0324",
+                        format!("two plugins are named `{name}`: `{}` and `{}`", a.clone().min(b.clone()), a.max(b)),
+                    ));
+                }
+                Some(_) => {}
+                None => {
+                    found.insert(name, plugin);
+                }
+            }
+        }
+    }
+    if errors.is_empty() { Ok(found.into_values().collect()) } else { Err(errors) }
+}
+
+/// The plugin that a folder or file is, if it is one.
+fn plugin_at(path: &Path) -> Option<(String, Origin)> {
+    if path.is_dir() {
+        let manifest = stamp::manifest(path)?;
+        let package = manifest.get("package")?;
+        package.get("metadata")?.get("gateweave")?;
+        let name = package.get("name").and_then(Item::as_str)?;
+        return Some((name.to_owned(), Origin::Crate(path.to_owned())));
+    }
+    let name = path.file_name()?.to_str()?.strip_suffix(".wasm")?;
+    Some((name.to_owned(), Origin::File(path.to_owned())))
+}
+
+/// The plugin crate at `path` itself, or, where `path` is a folder of plugins, all in it.
+///
+/// # Errors
+/// As [`locate`]; GW0322 if there is none.
+pub fn at(path: &Path, cache: &Path) -> Result<Vec<PluginCrate>, Vec<PluginError>> {
+    if let Some((name, origin)) = plugin_at(path) {
+        return Ok(vec![PluginCrate { name, origin, cache: cache.to_owned() }]);
+    }
+    let found = locate(&[path.to_owned()], cache)?;
+    if found.is_empty() {
+        return Err(vec![
+            PluginError::new("GW0322", format!("there is no plugin in `{}`", path.display()))
+                .help("a plugin is a crate with `[package.metadata.gateweave]` in its Cargo.toml, or a `.wasm` file"),
+        ]);
+    }
+    Ok(found)
+}
+
+/// Builds all stale crates of `plugins`, those of one workspace in one go. Returns how many were stale.
+///
+/// # Errors
+/// One error for each plugin that did not build, with its name.
+pub fn build_stale(plugins: &[PluginCrate], progress: &dyn Fn(&str)) -> Result<usize, Vec<(String, PluginError)>> {
+    let mut stale = Vec::new();
+    let mut errors = Vec::new();
+    for plugin in plugins {
+        match plugin.built() {
+            Ok(Some(path)) if !path.is_file() => stale.push(plugin),
+            Ok(_) => {}
+            Err(error) => errors.push((plugin.name.clone(), error)),
+        }
+    }
+    for (name, result) in build::build(&stale, progress) {
+        if let Err(error) = result {
+            errors.push((name, error));
+        }
+    }
+    if errors.is_empty() { Ok(stale.len()) } else { Err(errors) }
+}
