@@ -14,7 +14,7 @@
 {%- if field.doc %}
 /* {{ field.doc | comment }} */
 {%- endif %}
-#define {{ prefix }}_{{ name }}_{{ field.name | upper }}_SHIFT {{ field.low }}u
+#define {{ prefix }}_{{ name }}_{{ field.name | upper }}_SHIFT {{ field.lsb }}u
 #define {{ prefix }}_{{ name }}_{{ field.name | upper }}_MASK {{ field | mask }}u
 {%- endfor %}
 {%- endfor %}

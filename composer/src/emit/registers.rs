@@ -39,8 +39,8 @@ pub fn files(project: &str, map: &Map) -> Result<Files, Diagnostic> {
     tera.register_filter("comment", |value: &Json, _: &_| Ok(comment_text(value.as_str().unwrap_or("")).into()));
     tera.register_filter("cell", |value: &Json, _: &_| Ok(cell_text(value.as_str().unwrap_or("")).into()));
     tera.register_filter("mask", |value: &Json, _: &_| {
-        let (low, bits) = (value["low"].as_u64().unwrap_or(0), value["bits"].as_u64().unwrap_or(0));
-        let mask = ((1_u64 << bits.min(32)) - 1) << low.min(31);
+        let (lsb, width) = (value["lsb"].as_u64().unwrap_or(0), value["width"].as_u64().unwrap_or(0));
+        let mask = ((1_u64 << width.min(32)) - 1) << lsb.min(31);
         Ok(format!("0x{:08x}", mask & u64::from(u32::MAX)).into())
     });
     tera.autoescape_on(Vec::new());

@@ -47,18 +47,18 @@ pub enum Kind {
     /// Counts events: 32 bits, wraps, read without side effects.
     Counter,
     /// Tells a state.
-    Status,
+    Value,
     /// Sets something.
     Control,
 }
 
 impl Kind {
-    const NAMES: [&str; 3] = ["counter", "status", "control"];
+    const NAMES: [&str; 3] = ["counter", "value", "control"];
 
     fn parse(name: &str) -> Option<Kind> {
         Some(match name {
             "counter" => Kind::Counter,
-            "status" => Kind::Status,
+            "value" => Kind::Value,
             "control" => Kind::Control,
             _ => return None,
         })
@@ -71,9 +71,9 @@ pub struct Field {
     /// Name, unique in the register.
     pub name: String,
     /// Lowest bit.
-    pub low: u32,
+    pub lsb: u32,
     /// Number of bits.
-    pub bits: u32,
+    pub width: u32,
     /// What it means.
     pub doc: String,
 }
@@ -220,7 +220,7 @@ impl Reader<'_> {
         let access = self.choice(&format!("{pointer}/access"), object.get("access"), &Access::NAMES, Access::parse);
         let kind = match object.get("kind") {
             Some(json) => self.choice(&format!("{pointer}/kind"), Some(json), &Kind::NAMES, Kind::parse),
-            None => access.map(|access| if access == Access::Ro { Kind::Status } else { Kind::Control }),
+            None => access.map(|access| if access == Access::Ro { Kind::Value } else { Kind::Control }),
         };
         if kind == Some(Kind::Counter) && access.is_some_and(|access| access != Access::Ro) {
             self.fault(&format!("{pointer}/access"), "a counter is `ro`");
@@ -242,30 +242,30 @@ impl Reader<'_> {
         };
         let mut fields: Vec<Field> =
             array.iter().enumerate().filter_map(|(i, json)| self.field(&format!("{pointer}/{i}"), json)).collect();
-        fields.sort_by_key(|field| field.low);
+        fields.sort_by_key(|field| field.lsb);
         let mut names = BTreeMap::new();
         for (i, field) in fields.iter().enumerate() {
             if names.insert(field.name.as_str(), ()).is_some() {
                 self.fault(pointer, &format!("two fields are named `{}`", field.name));
             }
-            if let Some(next) = fields.get(i + 1).filter(|next| next.low < field.low + field.bits) {
-                self.fault(pointer, &format!("`{}` and `{}` share bit {}", field.name, next.name, next.low));
+            if let Some(next) = fields.get(i + 1).filter(|next| next.lsb < field.lsb + field.width) {
+                self.fault(pointer, &format!("`{}` and `{}` share bit {}", field.name, next.name, next.lsb));
             }
         }
         Some(fields)
     }
 
     fn field(&mut self, pointer: &str, json: &Json) -> Option<Field> {
-        let object = self.object(pointer, json, &["name", "low", "bits", "doc"])?;
+        let object = self.object(pointer, json, &["name", "lsb", "width", "doc"])?;
         let name = self.name(&format!("{pointer}/name"), object.get("name"));
-        let low = self.number(&format!("{pointer}/low"), object.get("low"), 31)?;
-        let bits = self.number(&format!("{pointer}/bits"), object.get("bits"), 32)?;
-        if bits == 0 || low + bits > 32 {
-            self.fault(&format!("{pointer}/bits"), &format!("{bits} bits from bit {low} are not within 32"));
+        let lsb = self.number(&format!("{pointer}/lsb"), object.get("lsb"), 31)?;
+        let width = self.number(&format!("{pointer}/width"), object.get("width"), 32)?;
+        if width == 0 || lsb + width > 32 {
+            self.fault(&format!("{pointer}/width"), &format!("{width} bits from bit {lsb} are not within 32"));
             return None;
         }
         let doc = self.text(&format!("{pointer}/doc"), object.get("doc"));
-        Some(Field { name: name?, low: low as u32, bits: bits as u32, doc: doc? })
+        Some(Field { name: name?, lsb: lsb as u32, width: width as u32, doc: doc? })
     }
 }
 
