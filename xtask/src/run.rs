@@ -182,10 +182,14 @@ pub fn filter(command: &mut Command, input: &[u8]) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The command line, for messages.
+/// The command line, for messages; a word of several lines (a script) is cut short.
 pub fn shown(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+    let short = |word: &std::ffi::OsStr| match word.to_string_lossy() {
+        word if word.contains('\n') => "'...'".to_string(),
+        word => word.into_owned(),
+    };
+    words.map(short).collect::<Vec<_>>().join(" ")
 }
 
 /// The last `lines` lines of `text`.
