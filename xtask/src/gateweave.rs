@@ -43,7 +43,7 @@ impl Gateweave {
 
     /// Compiles every plugin of the repository.
     pub fn build_plugins(&self, stage: &Stage) -> Result<()> {
-        self.run(["plugin", "build"], "plugin-build", Duration::from_secs(1800), stage)
+        self.run(["plugin", "build", "plugins"], "plugin-build", Duration::from_secs(1800), stage)
     }
 }
 
