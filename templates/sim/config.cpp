@@ -34,6 +34,7 @@ Config read_config(const std::string& path) {
                 c.resources.push_back(r);
             } else if (f[0] == "fact") resource(f[1]).facts[f[2]] = std::stoll(f[3]);
             else if (f[0] == "delay") resource(f[1]).delays_ps[f[2]] = std::stoll(f[3]);
+            else if (f[0] == "regs") resource(f[1]).regs = f[2];
             else if (f[0] == "wire") resource(f[1]).wire = {f[2], f[3], f[4]};
             else throw Fatal{"GW0710", "`" + path + "` has the unknown item `" + f[0] + "`", ""};
         } catch (const std::logic_error&) {

@@ -24,6 +24,8 @@ struct ResourceConfig {
     std::map<std::string, int64_t> facts;
     std::map<std::string, int64_t> delays_ps;
     WireConfig wire;
+    /// Stream socket that carries the bytes of a serial line; empty = none.
+    std::string regs;
     int64_t fact(const std::string& key, int64_t otherwise) const {
         auto i = facts.find(key);
         return i == facts.end() ? otherwise : i->second;

@@ -87,7 +87,9 @@ private:
         release = 16 * slowest;
         if (!config.trace.empty()) design->trace_open(config.trace);
         for (auto& m : models) {
-            if (m->wire() && m->wire()->live()) live = true;
+            bool wire = m->wire() && m->wire()->live();
+            live = live || wire;
+            real_time = real_time || wire || m->real_time();
         }
     }
     void announce() {
@@ -142,8 +144,8 @@ private:
                     ended_by = "signal";
                     break;
                 }
-                if (live) pace(wall_start);
-                else if (any_input && released && quiet()) {
+                if (real_time) pace(wall_start);
+                if (!live && any_input && released && quiet()) {
                     ended_by = "input";
                     break;
                 }
@@ -197,7 +199,7 @@ private:
     uint64_t evals = 0;
     double wall_seconds = 0;
     std::string ended_by;
-    bool live = false, closed = false;
+    bool live = false, real_time = false, closed = false;
 };
 }  // namespace
 

@@ -17,5 +17,10 @@ std::unique_ptr<Wire> open_wire(const WireConfig& w) {
 
 std::unique_ptr<Model> make_model(Design& d, const ResourceConfig& r) {
     if (r.cls == "stream") return make_stream(d, r);
+    if (r.cls == "rgmii") return make_rgmii(d, r);
+    if (r.cls == "gmii") return make_gmii(d, r);
+    if (r.cls == "mii") return make_mii(d, r);
+    if (r.cls == "uart") return make_uart(d, r);
+    if (r.cls == "leds") return make_leds(d, r);
     throw Fatal{"GW0703", "no model for class `" + r.cls + "` of `" + r.name + "`", ""};
 }

@@ -27,6 +27,8 @@ public:
     virtual bool idle() const { return true; }
     /// Value shown at exit, such as the lamps; empty = none.
     virtual std::string shown() const { return ""; }
+    /// Whether somebody outside expects simulated time not to run ahead of the wall clock.
+    virtual bool real_time() const { return false; }
     virtual void close() {}
 };
 
@@ -74,4 +76,9 @@ Pin pin_of(Design& design, const ResourceConfig& r, const std::string& pin, bool
 
 std::unique_ptr<Wire> open_wire(const WireConfig& w);
 std::unique_ptr<Model> make_stream(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_rgmii(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_gmii(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_mii(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_uart(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_leds(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_model(Design&, const ResourceConfig&);
