@@ -1,17 +1,20 @@
 //! The simulation harness against small designs that send everything back.
 
-use std::os::unix::net::UnixDatagram;
-use std::path::{Path, PathBuf};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::sync::OnceLock;
 
-use gateweave::sim::{Clock, Reset, Resource, RunOptions, SimPlan, Simulator, SvFile, Trace, build, run};
+use gateweave::cache::Cache;
+use gateweave::diag::Diagnostics;
+use gateweave::sim::{Clock, PinDelay, Reset, Resource, RunOptions, RunSummary, SimPlan, Simulator, SvFile, Trace, Wire, build, run};
+use gateweave::tools::{Origin, Tools, talk::Talk};
 use serde_json::json;
 
 const LOOP: &str = include_str!("sim/stream_loop.sv");
 
-fn cache() -> &'static Path {
-    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
-    FOLDER.get_or_init(|| PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("simulators"))
+fn tools() -> &'static Tools {
+    static TOOLS: OnceLock<Tools> = OnceLock::new();
+    TOOLS.get_or_init(|| Tools::new(Cache::open().unwrap(), Origin::Pinned, Talk::Quiet).unwrap())
 }
 
 fn stream_plan(width: u32, period_fs: u64) -> SimPlan {
@@ -33,7 +36,7 @@ fn stream_plan(width: u32, period_fs: u64) -> SimPlan {
 }
 
 fn simulator(plan: &SimPlan, trace: Trace) -> Simulator {
-    build(plan, trace, cache(), &mut |_| {}).unwrap_or_else(|d| panic!("{}: {:?}", d.message, d.help))
+    build(plan, trace, tools()).unwrap_or_else(|d| panic!("{}: {:?}", d.message, d.help))
 }
 
 /// A nanosecond pcap in this machine's byte order.
@@ -142,4 +145,297 @@ fn unix_wire_loses_nothing_under_back_pressure() {
     let wire = summary.wire("eth0").unwrap();
     assert_eq!((wire.frames_in, wire.frames_out, wire.undelivered), (1000, 1000, 0));
     assert!(!there.exists(), "the socket is gone after the run");
+}
+
+fn lines_plan(facts: serde_json::Value, delays: &[(&str, u64)]) -> SimPlan {
+    let resource = |name: &str, class: &str, facts: serde_json::Value| Resource {
+        name: name.into(),
+        class: class.into(),
+        facts,
+        width: 0,
+        period_fs: 0,
+        clock_port: None,
+        delays: vec![],
+    };
+    let mut eth0 = resource("eth0", "rgmii", facts);
+    eth0.delays = delays.iter().map(|(pin, ps)| PinDelay { pin: (*pin).into(), ps: *ps }).collect();
+    let mut leds = resource("leds", "leds", json!({ "active": "low" }));
+    leds.width = 4;
+    SimPlan {
+        top: "lines_loop".into(),
+        files: vec![SvFile { path: "lines_loop.sv".into(), text: include_str!("sim/lines_loop.sv").into() }],
+        clocks: vec![],
+        resets: vec![],
+        resources: vec![
+            eth0,
+            resource("eth1", "gmii", json!({ "mbps": 1000 })),
+            resource("eth2", "mii", json!({ "mbps": 100 })),
+            resource("serial0", "uart", json!({ "baud": 5_000_000 })),
+            leds,
+        ],
+    }
+}
+
+/// Runs frames of all kinds of lengths through one line of the loop.
+fn echo(sim: &Simulator, line: &str) -> Result<(RunSummary, bool), Diagnostics> {
+    let folder = tempfile::tempdir().unwrap();
+    let input: Vec<(u64, Vec<u8>)> = (0..40).map(|i| (0, frame(60 + (i * 37) % 1455, i as u32))).collect();
+    std::fs::write(folder.path().join("in.pcap"), pcap(&input)).unwrap();
+    let wire = format!("{line}=pcap:{0}/in.pcap,{0}/out.pcap", folder.path().display());
+    let options =
+        RunOptions { wires: vec![wire.parse().unwrap()], drain_fs: Some(5_000_000_000), per_frame: true, ..RunOptions::default() };
+    let summary = run(sim, &options)?;
+    let out = frames_of(&std::fs::read(folder.path().join("out.pcap")).unwrap());
+    let same = out.iter().map(|f| &f.1).eq(input.iter().map(|f| &f.1));
+    // Back to back on the line: each frame owns its length, preamble, FCS and gap.
+    let byte_ns = if line == "eth2" { 80 } else { 8 };
+    for pair in out.windows(2) {
+        assert_eq!(pair[1].0 - pair[0].0, (pair[0].1.len() as u64 + 24) * byte_ns, "{line}");
+    }
+    Ok((summary, same))
+}
+
+#[test]
+fn gmii_and_mii_send_back_every_frame() {
+    let sim = simulator(&lines_plan(json!({ "mbps": 1000 }), &[]), Trace::None);
+    for line in ["eth1", "eth2"] {
+        let (summary, same) = echo(&sim, line).unwrap_or_else(|d| panic!("{d:?}"));
+        assert!(same, "{line}: {summary:?}");
+        let wire = summary.wire(line).unwrap();
+        assert_eq!((wire.good_in, wire.frames_out, wire.bad_out, wire.short_gaps), (40, 40, 0, 0), "{line}");
+        assert_eq!(wire.latency.as_ref().unwrap().frames_fs.len(), 40);
+        let leds = summary.resources.iter().find(|r| r.name == "leds").unwrap();
+        assert_eq!(leds.shown, ".*.*", "active low, bit 0 first");
+    }
+}
+
+#[test]
+fn rgmii_passes_with_each_way_to_share_the_delays() {
+    let cases: [(serde_json::Value, &[(&str, u64)]); 4] = [
+        // Transmit by the PHY, receive by the FPGA (Colorlight); the other way round (ECPIX-5); all by the PHY (Versa);
+        // and a PHY that adds 1.2 ns on receive (ButterStick).
+        (json!({ "mbps": 1000, "tx-delay-ps": 0, "rx-delay-ps": 2000 }), &[("rx_data", 2000), ("rx_ctl", 2000)]),
+        (json!({ "mbps": 1000, "tx-delay-ps": 2000, "rx-delay-ps": 0 }), &[("tx_clk", 2000)]),
+        (json!({ "mbps": 1000, "tx-delay-ps": 0, "rx-delay-ps": 0 }), &[]),
+        (json!({ "mbps": 1000, "tx-delay-ps": 2000, "rx-delay-ps": 0, "phy-rx-delay-ps": 1200 }), &[("tx_clk", 2000)]),
+    ];
+    for (facts, delays) in cases {
+        let sim = simulator(&lines_plan(facts.clone(), delays), Trace::None);
+        let (summary, same) = echo(&sim, "eth0").unwrap_or_else(|d| panic!("{facts}: {d:?}"));
+        assert!(same, "{facts}: {summary:?}");
+        assert_eq!(summary.wire("eth0").unwrap().window_violations, 0);
+    }
+}
+
+#[test]
+fn rgmii_fails_when_set_up_or_hold_is_missed() {
+    let cases: [(serde_json::Value, &[(&str, u64)], &str); 5] = [
+        // The receive delay that the board needs is not in the design.
+        (json!({ "mbps": 1000, "tx-delay-ps": 0, "rx-delay-ps": 2000 }), &[], "rx_data is stable for -500 ps before"),
+        // It is there twice.
+        (
+            json!({ "mbps": 1000, "tx-delay-ps": 0, "rx-delay-ps": 0 }),
+            &[("rx_data", 2000), ("rx_ctl", 0)],
+            "rx_data is stable for -500 ps before",
+        ),
+        // The transmit clock comes too early, too late, and with the data.
+        (json!({ "mbps": 1000, "rx-delay-ps": 0, "phy-tx-delay-ps": 500 }), &[], "set-up is 1.000 ns"),
+        (json!({ "mbps": 1000, "rx-delay-ps": 0, "tx-delay-ps": 0 }), &[("tx_clk", 1500)], "hold is 1.000 ns"),
+        (json!({ "mbps": 1000, "rx-delay-ps": 0, "tx-delay-ps": 2000 }), &[], "set-up is 1.000 ns"),
+    ];
+    for (facts, delays, text) in cases {
+        let sim = simulator(&lines_plan(facts.clone(), delays), Trace::None);
+        let found = echo(&sim, "eth0").err().unwrap_or_else(|| panic!("{facts} {delays:?} passed"));
+        assert_eq!(found.0.len(), 1, "{found:?}");
+        assert_eq!(found.0[0].code, "GW0720");
+        assert!(found.0[0].message.contains(text), "{facts} {delays:?}: {}", found.0[0].message);
+    }
+}
+
+#[test]
+fn serial_line_carries_bytes_both_ways_and_the_socket_goes_away() {
+    let sim = simulator(&lines_plan(json!({ "mbps": 1000 }), &[]), Trace::None);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("regs");
+    let options = RunOptions { regs: Some(format!("unix:{}", path.display()).parse().unwrap()), ..RunOptions::default() };
+    let runner = std::thread::spawn(move || run(&sim, &options));
+    let mut client = loop {
+        match UnixStream::connect(&path) {
+            Ok(client) => break client,
+            Err(_) => std::thread::yield_now(),
+        }
+    };
+    client.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
+    let sent: Vec<u8> = (0..=255).collect();
+    client.write_all(&sent).unwrap();
+    let mut back = vec![0; sent.len()];
+    client.read_exact(&mut back).unwrap();
+    assert_eq!(back, sent);
+    drop(client);
+    let summary = runner.join().unwrap().unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!(summary.ended_by, "input", "the run ends when its client has gone");
+    assert!(!path.exists());
+}
+
+#[test]
+fn pattern_faults_are_dropped_and_the_next_good_frame_is_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.toml");
+    let text = r#"
+schema = 1
+out = "back.pcap"
+[from]
+mac = "02:00:00:00:00:01"
+ip = "10.0.0.1"
+[to]
+mac = "02:00:00:00:00:02"
+ip = "10.0.0.2"
+[step.every-cut]
+udp = { dst-port = 7 }
+length = 100
+cut = { from = 1, to = 145 }
+[step.good]
+udp = { dst-port = 7 }
+length = 100
+[step.wrong]
+udp = { dst-port = 7 }
+fcs = "wrong"
+count = 3
+[step.error]
+udp = { dst-port = 7 }
+rx-er-at = 20
+[step.storm]
+udp = { dst-port = 7 }
+length = { random = [0, 1472], seed = 3 }
+count = 200
+[step.after]
+arp = {}
+"#;
+    std::fs::write(&file, text).unwrap();
+    let sim = simulator(&stream_plan(64, 6_400_000), Trace::None);
+    let options = RunOptions { wires: vec![format!("pattern:{}", file.display()).parse().unwrap()], ..RunOptions::default() };
+    let summary = run(&sim, &options).unwrap_or_else(|d| panic!("{d:?}"));
+    let wire = summary.wire("eth0").unwrap();
+    assert_eq!((wire.frames_in, wire.good_in, wire.frames_out, wire.bad_out), (145 + 1 + 3 + 1 + 200 + 1, 202, 202, 0));
+    let back = frames_of(&std::fs::read(folder.path().join("back.pcap")).unwrap());
+    assert_eq!(back.len(), 202);
+    assert_eq!(back[201].1[12..14], [8, 6], "the last is the ARP request");
+
+    // On a line the faults are there to be seen: the loop sends them back, wrong as they are.
+    let sim = simulator(&lines_plan(json!({ "mbps": 1000 }), &[]), Trace::None);
+    let options = RunOptions { wires: vec![format!("eth1=pattern:{}", file.display()).parse().unwrap()], ..RunOptions::default() };
+    let summary = run(&sim, &options).unwrap_or_else(|d| panic!("{d:?}"));
+    let wire = summary.wire("eth1").unwrap();
+    assert_eq!((wire.frames_in, wire.good_in, wire.frames_out, wire.bad_out), (351, 202, 351, 149));
+}
+
+#[test]
+fn pcap_variants_and_broken_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let sim = simulator(&stream_plan(64, 6_400_000), Trace::None);
+    let play = |bytes: &[u8]| {
+        std::fs::write(folder.path().join("in.pcap"), bytes).unwrap();
+        let wire = format!("pcap:{0}/in.pcap,{0}/out.pcap", folder.path().display());
+        let summary = run(&sim, &RunOptions { wires: vec![wire.parse().unwrap()], ..RunOptions::default() })?;
+        Ok::<_, Diagnostics>((summary, frames_of(&std::fs::read(folder.path().join("out.pcap")).unwrap())))
+    };
+    // Microseconds, big endian, two frames 30 us apart.
+    let mut big = Vec::new();
+    for word in [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65535, 1] {
+        big.extend(word.to_be_bytes());
+    }
+    for (us, seed) in [(999_990u32, 1), (1_000_020, 2)] {
+        for word in [1_700_000_000 + us / 1_000_000, us % 1_000_000, 100, 100] {
+            big.extend(word.to_be_bytes());
+        }
+        big.extend(frame(100, seed));
+    }
+    let (_, out) = play(&big).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!(out.iter().map(|f| f.1.clone()).collect::<Vec<_>>(), [frame(100, 1), frame(100, 2)]);
+    let apart = out[1].0 - out[0].0;
+    assert!((29_990..30_010).contains(&apart), "{apart} ns");
+    // A declared FCS goes in as it stands: here it is wrong.
+    let mut with_fcs = pcap(&[(0, frame(104, 3))]);
+    with_fcs[20..24].copy_from_slice(&(1u32 | 1 << 26 | 2 << 28).to_le_bytes());
+    let (summary, out) = play(&with_fcs).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!((summary.wire("eth0").unwrap().frames_in, summary.wire("eth0").unwrap().good_in, out.len()), (1, 0, 0));
+    // Broken files.
+    let good = pcap(&[(0, frame(100, 1)), (0, frame(100, 2))]);
+    let error = |bytes: &[u8]| {
+        let found = play(bytes).err().expect("an error");
+        assert_eq!(found.0[0].code, "GW0713");
+        format!("{} ({})", found.0[0].message, found.0[0].help.as_deref().unwrap_or(""))
+    };
+    assert!(error(&good[..good.len() - 1]).contains("ends at offset 255 in the middle of a frame"));
+    assert!(error(&good[..145]).contains("ends at offset 145 in the middle of a record header"));
+    assert!(error(&good[..10]).contains("ends at offset 10 in the middle of the file header"));
+    assert!(error(&[0x0a, 0x0d, 0x0d, 0x0a].repeat(10)).contains("pcapng"));
+    assert!(error(&[7; 100]).contains("no pcap file"));
+}
+
+#[test]
+fn until_and_signal_end_with_readable_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t.vcd");
+    let sim = simulator(&stream_plan(8, 8_000_000), Trace::Vcd);
+    let options = RunOptions { until_fs: Some(10_000_000_000), trace: Some(trace.clone()), ..RunOptions::default() };
+    let summary = run(&sim, &options).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!((summary.time_fs, summary.ended_by.as_str()), (10_000_000_000, "until"));
+    let text = std::fs::read_to_string(&trace).unwrap();
+    let last = text.lines().filter_map(|l| l.strip_prefix('#')?.parse::<u64>().ok()).max();
+    assert_eq!(last, Some(10_000_000), "the last time in the trace, picoseconds");
+
+    let out = folder.path().join("out.pcap");
+    let options = RunOptions { wires: vec![format!("pcap:,{}", out.display()).parse().unwrap()], drain_fs: Some(u64::MAX / 2), ..options };
+    let options = RunOptions { until_fs: None, trace: None, ..options };
+    let sim = simulator(&stream_plan(64, 6_400_000), Trace::None);
+    let program = sim.program.clone();
+    let runner = std::thread::spawn(move || run(&sim, &options));
+    // The simulator whose output file is there has started its loop.
+    let pid = loop {
+        let children: Vec<i32> = std::fs::read_dir("/proc/self/task")
+            .unwrap()
+            .flatten()
+            .filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok())
+            .flat_map(|list| list.split_whitespace().filter_map(|p| p.parse().ok()).collect::<Vec<_>>())
+            .collect();
+        let mine = children.into_iter().find(|pid| {
+            std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program)
+                && std::fs::read_dir(format!("/proc/{pid}/fd"))
+                    .is_ok_and(|mut fds| fds.any(|fd| fd.is_ok_and(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == out))))
+        });
+        if let Some(pid) = mine {
+            break pid;
+        }
+        std::thread::yield_now();
+    };
+    std::process::Command::new("kill").args(["-INT", &pid.to_string()]).status().unwrap();
+    let summary = runner.join().unwrap().unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!(summary.ended_by, "signal");
+    assert!(frames_of(&std::fs::read(&out).unwrap()).is_empty());
+}
+
+#[test]
+fn wires_that_cannot_be_are_refused() {
+    let code = |text: &str| text.parse::<Wire>().err().map(|d| format!("{} {}", d.code, d.help.unwrap_or_default()));
+    assert_eq!(code("eth0=unxi:a,b").as_deref(), Some("GW0707 did you mean `unix`?"));
+    for text in ["", "unix", "unix:a", "unix:,b", "tap:", "pcap:", "pcap:,", "pattern:"] {
+        assert!(code(text).is_some_and(|c| c.starts_with("GW0707")), "{text}");
+    }
+    let sim = simulator(&lines_plan(json!({ "mbps": 1000 }), &[]), Trace::None);
+    let run_with = |wires: &[&str]| {
+        let wires = wires.iter().map(|w| w.parse().unwrap()).collect();
+        run(&sim, &RunOptions { wires, until_fs: Some(1), ..RunOptions::default() })
+            .err()
+            .map(|d| (d.0[0].code, d.0[0].help.clone().unwrap_or_default()))
+    };
+    assert_eq!(run_with(&["eht0=tap:x"]), Some(("GW0708", "did you mean `eth0`?".into())));
+    assert_eq!(run_with(&["tap:x"]), Some(("GW0709", "NAME= with one of: eth0, eth1, eth2".into())));
+    assert_eq!(run_with(&["eth0=tap:x", "eth0=tap:y"]).map(|e| e.0), Some("GW0709"));
+    assert_eq!(run_with(&["eth0=tap:a-name-that-is-too-long"]).map(|e| e.0), Some("GW0712"));
+    assert_eq!(run_with(&["eth0=unix:/nowhere/a,/nowhere/b"]).map(|e| e.0), Some("GW0711"));
+    let mut plan = lines_plan(json!({ "mbps": 1000 }), &[]);
+    plan.resources[0].class = "rgmi".into();
+    let found = build(&plan, Trace::None, tools()).err().unwrap();
+    assert_eq!((found.code, found.help.as_deref()), ("GW0703", Some("did you mean `rgmii`?")));
 }

@@ -100,7 +100,7 @@ private:
     void loop() {
         auto wall_start = Wall::now();
         bool any_input = false;
-        for (auto& r : config.resources) any_input = any_input || (!r.wire.kind.empty() && r.wire.kind != "none");
+        for (auto& r : config.resources) any_input = any_input || !r.wire.kind.empty() || !r.regs.empty();
         design->eval();
         if (design->traced) design->dump(0);
         unsigned until_look = LOOK_EVERY;

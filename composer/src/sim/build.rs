@@ -4,11 +4,17 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use sha2::{Digest, Sha256};
-
 use super::class;
 use super::plan::SimPlan;
+use crate::cache::{Cache, Key};
 use crate::diag::{Diagnostic, nearest};
+use crate::hdl::Emitted;
+use crate::tools::Tools;
+use crate::tools::verilator::Simulation;
+
+/// Compiled harnesses that the cache keeps.
+const KEEP: usize = 4;
+const FLAGS: &[&str] = &["-std=gnu++17", "-O2", "-pthread"];
 
 /// The harness: every file is compiled into every simulator.
 const HARNESS: &[(&str, &str)] = &[
@@ -19,6 +25,11 @@ const HARNESS: &[(&str, &str)] = &[
     ("model.cpp", include_str!("../../../templates/sim/model.cpp")),
     ("model.h", include_str!("../../../templates/sim/model.h")),
     ("model_stream.cpp", include_str!("../../../templates/sim/model_stream.cpp")),
+    ("line.cpp", include_str!("../../../templates/sim/line.cpp")),
+    ("line.h", include_str!("../../../templates/sim/line.h")),
+    ("model_gmii.cpp", include_str!("../../../templates/sim/model_gmii.cpp")),
+    ("model_rgmii.cpp", include_str!("../../../templates/sim/model_rgmii.cpp")),
+    ("model_uart.cpp", include_str!("../../../templates/sim/model_uart.cpp")),
     ("summary.cpp", include_str!("../../../templates/sim/summary.cpp")),
     ("summary.h", include_str!("../../../templates/sim/summary.h")),
     ("types.cpp", include_str!("../../../templates/sim/types.cpp")),
@@ -67,84 +78,72 @@ pub struct Simulator {
     pub trace: Trace,
     /// Whether nothing had to be built.
     pub cached: bool,
+    /// Seconds that building took, now or when it was done.
+    pub seconds: f64,
 }
 
-/// Checks a plan and builds its simulator below `cache`, or finds it there.
+/// Checks a plan and builds its simulator, or finds it in the cache of `tools`.
 ///
 /// # Errors
-/// `GW0701` (Verilator or the compiler did not start), `GW0702` (they refuse the design), `GW0703` to `GW0705` (the plan).
-pub fn build(plan: &SimPlan, trace: Trace, cache: &Path, progress: &mut dyn FnMut(&str)) -> Result<Simulator, Diagnostic> {
-    let binding = binding(plan)?;
-    let mut key = Sha256::new();
-    let mut add = |text: &str| {
-        key.update((text.len() as u64).to_le_bytes());
-        key.update(text.as_bytes());
+/// `GW0702` (the harness does not compile), `GW0703` and `GW0705` (the plan), those of [`crate::tools::Verilator::build`].
+pub fn build(plan: &SimPlan, trace: Trace, tools: &Tools) -> Result<Simulator, Diagnostic> {
+    let binding = [Emitted { path: "binding.cpp".into(), text: binding(plan)? }, file(HARNESS, "design.h"), file(HARNESS, "types.h")];
+    let verilator = tools.verilator()?;
+    let sources: Vec<Emitted> = plan.files.iter().map(|f| Emitted { path: f.path.clone(), text: f.text.clone() }).collect();
+    let mut arguments = vec!["-O3".to_owned(), "-Wno-lint".to_owned()];
+    if trace == Trace::Vcd {
+        arguments.push("--trace".to_owned());
+    }
+    let simulation = Simulation {
+        top: &plan.top,
+        sources: &sources,
+        harness: &binding,
+        arguments: &arguments,
+        cxx_flags: &[],
+        link_flags: &harness(&tools.cache)?,
+        trace: trace == Trace::Fst,
     };
-    add(&format!("{trace:?}"));
-    add(&version("verilator")?);
-    add(&version("c++")?);
-    add(&plan.top);
-    add(&binding);
-    for file in &plan.files {
-        add(&file.path);
-        add(&file.text);
-    }
-    for (name, text) in HARNESS {
-        add(name);
-        add(text);
-    }
-    let key: String = key.finalize().iter().take(16).map(|b| format!("{b:02x}")).collect();
-    let program = cache.join(&key).join("simulation");
-    let done = |cached| Simulator { program: program.clone(), plan: plan.clone(), trace, cached };
-    if program.exists() {
-        return Ok(done(true));
-    }
-    let io = |e: std::io::Error| Diagnostic::error("GW0701", format!("cannot write below `{}`: {e}", cache.display()));
-    std::fs::create_dir_all(cache).map_err(io)?;
-    let work = tempfile::Builder::new().prefix("build-").tempdir_in(cache).map_err(io)?;
-    let mut names = Vec::new();
-    for file in &plan.files {
-        let path = work.path().join("sv").join(&file.path);
-        std::fs::create_dir_all(path.parent().unwrap_or(work.path())).map_err(io)?;
-        std::fs::write(&path, &file.text).map_err(io)?;
-        names.push(format!("sv/{}", file.path));
-    }
-    let binding_file = ("binding.cpp", binding.as_str());
-    for (name, text) in HARNESS.iter().chain([&binding_file]) {
-        std::fs::write(work.path().join(name), text).map_err(io)?;
-        if name.ends_with(".cpp") {
-            names.push((*name).to_owned());
-        }
-    }
-    progress("building the simulation");
-    let mut command = Command::new("verilator");
-    command.args(["--cc", "--exe", "--build", "-O3", "--no-timing", "-Wno-fatal", "-Wno-lint", "--prefix", "Vtop", "-Mdir", "obj"]);
-    command.args(["--top-module", &plan.top, "-CFLAGS", "-std=c++17 -O2 -I..", "-MAKEFLAGS", "OPT_FAST=-O2 OPT_SLOW=-O1 OPT_GLOBAL=-O2"]);
-    match trace {
-        Trace::None => {}
-        Trace::Fst => drop(command.arg("--trace-fst")),
-        Trace::Vcd => drop(command.arg("--trace")),
-    }
-    let output = command.args(names).current_dir(work.path()).output();
-    let output = output.map_err(|e| Diagnostic::error("GW0701", format!("verilator does not start: {e}")).help("apt install verilator"))?;
-    if !output.status.success() {
-        let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
-        let first = text.lines().find(|l| l.contains("rror")).unwrap_or("it gave no reason");
-        return Err(Diagnostic::error("GW0702", format!("the simulation of `{}` cannot be built: {first}", plan.top)));
-    }
-    let folder = cache.join(&key);
-    std::fs::create_dir_all(&folder).map_err(io)?;
-    let moving = folder.join(format!("simulation.{}", std::process::id()));
-    std::fs::copy(work.path().join("obj/Vtop"), &moving).map_err(io)?;
-    std::fs::rename(&moving, &program).map_err(io)?;
-    Ok(done(false))
+    let built = verilator.build(&simulation)?;
+    Ok(Simulator { program: built.program, plan: plan.clone(), trace, cached: built.cached, seconds: built.seconds })
 }
 
-fn version(tool: &str) -> Result<String, Diagnostic> {
-    let output = Command::new(tool).arg("--version").output();
-    let output =
-        output.map_err(|e| Diagnostic::error("GW0701", format!("{tool} does not start: {e}")).help("apt install verilator g++ make"))?;
-    Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+fn file(files: &[(&str, &str)], name: &str) -> Emitted {
+    let text = files.iter().find(|f| f.0 == name).map_or("", |f| f.1);
+    Emitted { path: name.into(), text: text.into() }
+}
+
+/// Object files of the harness, compiled once for all designs.
+fn harness(cache: &Cache) -> Result<Vec<String>, Diagnostic> {
+    let compiler = std::env::var("CXX").ok().filter(|c| !c.is_empty()).unwrap_or_else(|| "c++".into());
+    let said = Command::new(&compiler).arg("--version").output();
+    let said = said.map_err(|e| Diagnostic::error("GW0702", format!("the C++ compiler does not start: {e}")).help("apt install g++"))?;
+    let mut key = Key::new("harness").field("compiler", &said.stdout).field("flags", FLAGS.join(" "));
+    for (name, text) in HARNESS {
+        key = key.field("path", name).field("text", text);
+    }
+    let stored = cache.step("harness", &key.finish(), KEEP, |out| -> Result<(), Diagnostic> {
+        let work = cache.temp().map_err(|e| cache.trouble(&e))?;
+        for (name, text) in HARNESS {
+            std::fs::write(work.path().join(name), text).map_err(|e| cache.trouble(&e))?;
+        }
+        for name in sources() {
+            let mut command = Command::new(&compiler);
+            command.args(FLAGS).args(["-c", name, "-o"]).arg(out.join(name).with_extension("o")).current_dir(work.path());
+            let output = command.output().map_err(|e| Diagnostic::error("GW0702", format!("the C++ compiler does not start: {e}")))?;
+            if !output.status.success() {
+                let text = String::from_utf8_lossy(&output.stderr).into_owned();
+                let first = text.lines().find(|l| l.contains("error")).unwrap_or("it gave no reason");
+                return Err(Diagnostic::error("GW0702", format!("the simulation harness does not compile: {first}")));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(sources().map(|name| stored.folder.join(name).with_extension("o").to_string_lossy().into_owned()).collect())
+}
+
+/// The files of the harness that are compiled by themselves.
+fn sources() -> impl Iterator<Item = &'static str> {
+    HARNESS.iter().map(|f| f.0).filter(|name| name.ends_with(".cpp"))
 }
 
 /// The C++ that binds the top's ports, after the plan was checked.

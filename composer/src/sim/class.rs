@@ -16,29 +16,54 @@ pub(super) struct Class {
     pub ethernet: bool,
 }
 
-pub(super) const NAMES: &[&str] = &["stream"];
+pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds"];
 
-const CLASSES: &[Class] = &[Class {
-    name: "stream",
-    pins: &[
-        "clk",
-        "rx_tdata",
-        "rx_tkeep",
-        "rx_tlast",
-        "rx_terr",
-        "rx_tvalid",
-        "rx_tready",
-        "tx_tdata",
-        "tx_tkeep",
-        "tx_tlast",
-        "tx_terr",
-        "tx_tvalid",
-        "tx_tready",
-    ],
-    clock: Some("clk"),
-    period_fs: 0,
-    ethernet: true,
-}];
+const CLASSES: &[Class] = &[
+    Class {
+        name: "stream",
+        pins: &[
+            "clk",
+            "rx_tdata",
+            "rx_tkeep",
+            "rx_tlast",
+            "rx_terr",
+            "rx_tvalid",
+            "rx_tready",
+            "tx_tdata",
+            "tx_tkeep",
+            "tx_tlast",
+            "tx_terr",
+            "tx_tvalid",
+            "tx_tready",
+        ],
+        clock: Some("clk"),
+        period_fs: 0,
+        ethernet: true,
+    },
+    Class {
+        name: "rgmii",
+        pins: &["rx_clk", "rx_ctl", "rx_data", "tx_clk", "tx_ctl", "tx_data"],
+        clock: Some("rx_clk"),
+        period_fs: 8_000_000,
+        ethernet: true,
+    },
+    Class {
+        name: "gmii",
+        pins: &["rx_clk", "rx_dv", "rx_er", "rx_data", "gtx_clk", "tx_en", "tx_er", "tx_data"],
+        clock: Some("rx_clk"),
+        period_fs: 8_000_000,
+        ethernet: true,
+    },
+    Class {
+        name: "mii",
+        pins: &["rx_clk", "rx_dv", "rx_er", "rx_data", "tx_clk", "tx_en", "tx_er", "tx_data"],
+        clock: Some("rx_clk"),
+        period_fs: 40_000_000,
+        ethernet: true,
+    },
+    Class { name: "uart", pins: &["rx", "tx"], clock: None, period_fs: 0, ethernet: false },
+    Class { name: "leds", pins: &["led"], clock: None, period_fs: 0, ethernet: false },
+];
 
 pub(super) fn find(name: &str) -> Option<&'static Class> {
     CLASSES.iter().find(|c| c.name == name)
@@ -52,7 +77,7 @@ impl Class {
 
     /// Period of the model's clock in femtoseconds; 0 = it has none.
     pub fn period_fs(&self, resource: &Resource) -> u64 {
-        if resource.period_fs != 0 { resource.period_fs } else { self.period_fs }
+        if self.period_fs != 0 { self.period_fs } else { resource.period_fs }
     }
 
     /// Link rate in Mbit/s: the fact `mbps`, or where the board offers several the highest that width and clock carry.
@@ -75,6 +100,10 @@ impl Class {
         }
         if self.clock.is_some() && self.period_fs(resource) < 2000 {
             return wrong(format!("a clock period of {} fs", resource.period_fs));
+        }
+        let baud = resource.facts.get("baud").and_then(serde_json::Value::as_i64);
+        if baud.is_some_and(|b| !(1..=1_000_000_000).contains(&b)) {
+            return wrong(format!("{} baud", baud.unwrap_or_default()));
         }
         if self.ethernet && self.mbps(resource) == 0 {
             return wrong("a link rate of 0 Mbit/s".to_owned());

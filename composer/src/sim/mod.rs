@@ -7,11 +7,14 @@
 
 mod build;
 mod class;
+mod packet;
+pub mod pattern;
 pub mod plan;
 mod run;
+pub mod time;
 mod wire;
 
 pub use build::{Simulator, Trace, build};
 pub use plan::{Clock, PinDelay, Reset, Resource, SimPlan, SvFile};
 pub use run::{DRAIN_FS, Latency, ResourceSummary, RunOptions, RunSummary, WireSummary, run};
-pub use wire::{Wire, WireKind};
+pub use wire::{Regs, Wire, WireKind};

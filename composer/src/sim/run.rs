@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::{Simulator, Trace};
 use super::class;
-use super::wire::{Wire, WireKind, assign};
+use super::wire::{Regs, Wire, WireKind, assign};
 use crate::diag::{Diagnostic, Diagnostics};
 
 /// How long a file wire runs on after the last frame, in femtoseconds: 200 us. A jumbo frame takes 72 us at 1 Gbit/s, and
@@ -21,8 +21,8 @@ pub const DRAIN_FS: u64 = 200_000_000_000;
 pub struct RunOptions {
     /// What the ends of the design's links are tied to.
     pub wires: Vec<Wire>,
-    /// Where the register bus is offered, a path of a stream socket.
-    pub regs: Option<PathBuf>,
+    /// Where the bytes of a serial line are offered.
+    pub regs: Option<Regs>,
     /// Trace file; the simulator must have been built for its format.
     pub trace: Option<PathBuf>,
     /// Simulated time at which the run ends, femtoseconds.
@@ -217,6 +217,7 @@ fn config(simulator: &Simulator, options: &RunOptions, folder: &Path) -> Result<
     for reset in &plan.resets {
         line(&["reset", &reset.port, if reset.active_low { "1" } else { "0" }])?;
     }
+    let regs = options.regs.as_ref().map(|regs| Ok::<_, Diagnostic>((regs.assign(plan)?, regs))).transpose()?;
     let wires: BTreeMap<String, &WireKind> = assign(plan, &options.wires)?;
     for resource in &plan.resources {
         let Some(class) = class::find(&resource.class) else { continue };
@@ -231,6 +232,12 @@ fn config(simulator: &Simulator, options: &RunOptions, folder: &Path) -> Result<
         if class.ethernet {
             line(&["fact", &resource.name, "mbps", &class.mbps(resource).to_string()])?;
         }
+        if resource.facts.get("active").and_then(serde_json::Value::as_str) == Some("low") {
+            line(&["fact", &resource.name, "active-low", "1"])?;
+        }
+        if let Some((_, regs)) = regs.as_ref().filter(|(name, _)| *name == resource.name) {
+            line(&["regs", &resource.name, &path_text(&regs.path)?])?;
+        }
         for delay in &resource.delays {
             line(&["delay", &resource.name, &delay.pin, &delay.ps.to_string()])?;
         }
@@ -240,6 +247,12 @@ fn config(simulator: &Simulator, options: &RunOptions, folder: &Path) -> Result<
             WireKind::Unix { local, remote } => line(&["wire", &resource.name, "unix", &path_text(local)?, &path_text(remote)?])?,
             WireKind::Tap { interface } => line(&["wire", &resource.name, "tap", interface])?,
             WireKind::Pcap { input, output } => line(&["wire", &resource.name, "pcap", &optional(input)?, &optional(output)?])?,
+            WireKind::Pattern { file } => {
+                let pattern = super::pattern::expand(file)?;
+                let events = folder.join(format!("{}.events", resource.name));
+                std::fs::write(&events, &pattern.events).map_err(|e| failed(format!("`{}`: {e}", events.display())))?;
+                line(&["wire", &resource.name, "pattern", &path_text(&events)?, &optional(&pattern.out)?])?;
+            }
         }
     }
     Ok(text)

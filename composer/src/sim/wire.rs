@@ -1,4 +1,4 @@
-//! Wire arguments: `[NAME=]unix:LOCAL,REMOTE`, `tap:IFNAME`, `pcap:IN,OUT`.
+//! Wire arguments: `[NAME=]unix:LOCAL,REMOTE`, `tap:IFNAME`, `pcap:IN,OUT`, `pattern:FILE.toml`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -39,9 +39,14 @@ pub enum WireKind {
         /// Frames that come out.
         output: Option<PathBuf>,
     },
+    /// A pattern file.
+    Pattern {
+        /// The file.
+        file: PathBuf,
+    },
 }
 
-const KINDS: &[&str] = &["unix", "tap", "pcap"];
+const KINDS: &[&str] = &["unix", "tap", "pcap", "pattern"];
 
 impl FromStr for Wire {
     type Err = Diagnostic;
@@ -50,7 +55,7 @@ impl FromStr for Wire {
     /// `GW0707` if the text is not a wire.
     fn from_str(text: &str) -> Result<Wire, Diagnostic> {
         let wrong = |message: String| Diagnostic::error("GW0707", format!("wire `{text}`: {message}"));
-        let shape = "[NAME=]unix:LOCAL,REMOTE, tap:IFNAME or pcap:IN,OUT";
+        let shape = "[NAME=]unix:LOCAL,REMOTE, tap:IFNAME, pcap:IN,OUT or pattern:FILE.toml";
         let (head, rest) = text.split_once(':').ok_or_else(|| wrong("there is no `:`".to_owned()).help(shape))?;
         let (resource, kind) = match head.split_once('=') {
             Some((name, kind)) => (Some(name.to_owned()), kind),
@@ -71,9 +76,57 @@ impl FromStr for Wire {
                 Some((input, output)) => WireKind::Pcap { input: file(input), output: file(output) },
                 None => return Err(wrong("two files are needed".to_owned()).help("pcap:IN,OUT; one of them may be left empty")),
             },
+            "pattern" if !rest.is_empty() => WireKind::Pattern { file: rest.into() },
+            "pattern" => return Err(wrong("the file is missing".to_owned()).help("pattern:FILE.toml")),
             other => return Err(wrong(format!("there is no wire `{other}`")).nearest(other, KINDS.iter().copied())),
         };
         Ok(Wire { resource, kind })
+    }
+}
+
+/// `--regs [NAME=]unix:PATH`: a stream socket that carries the bytes of a serial line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regs {
+    /// The resource, of class `uart`; may be absent where the project uses one.
+    pub resource: Option<String>,
+    /// The socket; made by the run, gone after it.
+    pub path: PathBuf,
+}
+
+impl FromStr for Regs {
+    type Err = Diagnostic;
+
+    /// # Errors
+    /// `GW0707` if the text is something else.
+    fn from_str(text: &str) -> Result<Regs, Diagnostic> {
+        let (resource, rest) = match text.split_once('=') {
+            Some((name, rest)) if !name.contains(':') => (Some(name.to_owned()), rest),
+            _ => (None, text),
+        };
+        match rest.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            Some(path) => Ok(Regs { resource, path: path.into() }),
+            None => Err(Diagnostic::error("GW0707", format!("`{text}` is no place for registers")).help("[NAME=]unix:PATH")),
+        }
+    }
+}
+
+impl Regs {
+    /// The resource that is meant.
+    ///
+    /// # Errors
+    /// `GW0708`, `GW0709`.
+    pub(super) fn assign(&self, plan: &SimPlan) -> Result<String, Diagnostic> {
+        let lines: Vec<&str> = plan.resources.iter().filter(|r| r.class == "uart").map(|r| r.name.as_str()).collect();
+        match (&self.resource, lines.as_slice()) {
+            (Some(name), _) if lines.contains(&name.as_str()) => Ok(name.clone()),
+            (Some(name), _) => {
+                Err(Diagnostic::error("GW0708", format!("the project uses no serial line `{name}`")).nearest(name, lines.iter().copied()))
+            }
+            (None, [one]) => Ok((*one).to_owned()),
+            (None, []) => Err(Diagnostic::error("GW0708", "the project uses no serial line, so there is no register bus")),
+            (None, many) => Err(Diagnostic::error("GW0709", format!("the project uses {} serial lines", many.len()))
+                .help(format!("NAME= with one of: {}", many.join(", ")))),
+        }
     }
 }
 
