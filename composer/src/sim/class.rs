@@ -16,7 +16,7 @@ pub(super) struct Class {
     pub ethernet: bool,
 }
 
-pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds"];
+pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds", "mdio"];
 
 const CLASSES: &[Class] = &[
     Class {
@@ -63,6 +63,7 @@ const CLASSES: &[Class] = &[
     },
     Class { name: "uart", pins: &["rx", "tx"], clock: None, period_fs: 0, ethernet: false },
     Class { name: "leds", pins: &["led"], clock: None, period_fs: 0, ethernet: false },
+    Class { name: "mdio", pins: &[], clock: None, period_fs: 0, ethernet: false },
 ];
 
 pub(super) fn find(name: &str) -> Option<&'static Class> {
