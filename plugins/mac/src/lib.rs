@@ -11,7 +11,7 @@ const OVERHEAD: u32 = 14 + 4;
 /// The PHY's side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-enum Phy {
+pub enum Phy {
     /// What the board's Ethernet ports have, if they all have the same.
     #[default]
     Auto,
@@ -28,7 +28,7 @@ enum Phy {
 /// Parameters, as they stand under `params` of an instance.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-struct Params {
+pub struct Params {
     /// The PHY's side.
     #[serde(default)]
     phy: Phy,
@@ -50,7 +50,8 @@ fn fifo() -> u32 {
     16
 }
 
-struct Mac;
+/// The plugin.
+pub struct Mac;
 
 impl Phy {
     /// The kind of port `phy`.
