@@ -151,11 +151,11 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
 
     let yosys = tools.yosys()?;
     let commands = [format!("synth_ecp5 {SYNTHESIS} -top {} -json netlist.json", job.top)];
-    let synthesis = Synthesis { files: job.files, top: job.top, primitives: Family::Ecp5.primitives(), commands: &commands };
+    let log = out("logs/yosys.log");
+    let synthesis = Synthesis { files: job.files, top: job.top, primitives: Family::Ecp5.primitives(), commands: &commands, log: &log };
     let synthesized = yosys::run(tools, &yosys, &synthesis)?;
     let netlist = out("netlist.json");
     deliver(&synthesized.folder.join("netlist.json"), &netlist).map_err(io)?;
-    deliver(&synthesized.folder.join(yosys::LOG), &out("logs/yosys.log")).map_err(io)?;
 
     let nextpnr = tools.nextpnr_ecp5()?;
     let seed = job.seed.to_string();
@@ -172,14 +172,14 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
         let work = tools.cache.temp().map_err(io)?;
         fs::copy(&netlist, work.path().join("netlist.json")).map_err(io)?;
         fs::write(work.path().join("constraints.lpf"), job.lpf).map_err(io)?;
-        let log = folder.join("nextpnr.log");
+        let log = out("logs/nextpnr.log");
         let bar = tools.talk.spinner(&format!("placing {} with {} (seed {seed})", job.top, nextpnr.version));
         let ended = nextpnr.run(tools, &args, work.path(), &log);
         bar.finish_and_clear();
         if ended?.0 != 0 {
-            let _ = deliver(&log, &out("logs/nextpnr.log"));
             return Err(refused("GW0611", "placement failed", &log));
         }
+        fs::copy(&log, folder.join("nextpnr.log")).map_err(io)?;
         for name in ["placed.config", "placed.json", "timing.json", "constraints.lpf"] {
             fs::copy(work.path().join(name), folder.join(name)).map_err(io)?;
         }
@@ -204,11 +204,12 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
         let io = |e: io::Error| tools.cache.trouble(&e);
         let work = tools.cache.temp().map_err(io)?;
         fs::copy(out("placed.config"), work.path().join("placed.config")).map_err(io)?;
-        let log = folder.join("ecppack.log");
+        let log = out("logs/ecppack.log");
         let args = ["--compress", "--svf", &svf, "placed.config", &bit].map(String::from);
         if ecppack.run(tools, &args, work.path(), &log)?.0 != 0 {
             return Err(refused("GW0614", "the bitstream cannot be made", &log));
         }
+        fs::copy(&log, folder.join("ecppack.log")).map_err(io)?;
         for name in [&bit, &svf] {
             fs::copy(work.path().join(name), folder.join(name)).map_err(io)?;
         }

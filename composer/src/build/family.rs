@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::Value;
 
+use crate::build::Step;
 use crate::build::yosys::{self, Synthesis};
-use crate::build::{Step, deliver};
 use crate::diag::Diagnostic;
 use crate::hdl::Emitted;
 use crate::tools::{Tools, Used};
@@ -96,10 +96,9 @@ pub fn synthesize_only(
 ) -> Result<Synthesized, Diagnostic> {
     let yosys = tools.yosys()?;
     let commands = [family.command(top), "tee -q -o statistics.json stat -json".into()];
-    let job = Synthesis { files, top, primitives: family.primitives(), commands: &commands };
-    let stored = yosys::run(tools, &yosys, &job)?;
     let log = out.join("logs/yosys.log");
-    deliver(&stored.folder.join(yosys::LOG), &log).map_err(|e| tools.cache.trouble(&e))?;
+    let job = Synthesis { files, top, primitives: family.primitives(), commands: &commands, log: &log };
+    let stored = yosys::run(tools, &yosys, &job)?;
     let text = fs::read_to_string(stored.folder.join("statistics.json")).map_err(|e| tools.cache.trouble(&e))?;
     let cells = cells(&text).map_err(|why| Diagnostic::error("GW0617", format!("what Yosys counted is not readable: {why}")))?;
     let step = Step { name: "synthesis", seconds: stored.seconds, cached: stored.cached };

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::build::deliver;
 use crate::cache::{Key, Stored};
 use crate::diag::Diagnostic;
 use crate::hdl::Emitted;
@@ -23,10 +24,12 @@ pub struct Synthesis<'a> {
     pub primitives: &'a [&'a str],
     /// Commands after the design is read.
     pub commands: &'a [String],
+    /// File for what Yosys prints, there also when it fails.
+    pub log: &'a Path,
 }
 
-/// Names of what a synthesis leaves in its folder.
-pub const LOG: &str = "yosys.log";
+/// Name of the log among the products.
+const LOG: &str = "yosys.log";
 
 /// Runs Yosys over a design, unless the cache has the result.
 ///
@@ -42,8 +45,8 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
     for line in job.primitives.iter().copied().chain(job.commands.iter().map(String::as_str)) {
         key = key.field("line", line);
     }
-    tools.cache.step("synthesis", &key.finish(), KEEP, |out| {
-        let io = |e: std::io::Error| tools.cache.trouble(&e);
+    let io = |e: std::io::Error| tools.cache.trouble(&e);
+    let stored = tools.cache.step("synthesis", &key.finish(), KEEP, |out| {
         let work = tools.cache.temp().map_err(io)?;
         let names = write_all(work.path(), job.files).map_err(io)?;
         let share = yosys.share();
@@ -57,14 +60,17 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
         let script = [read].iter().chain(job.commands).map(|line| format!("{line}\n")).collect::<String>();
         fs::write(work.path().join("script.ys"), script).map_err(io)?;
         let args = ["-Q", "-T", "-s", "script.ys"].map(String::from);
-        let log = out.join(LOG);
+        if let Some(folder) = job.log.parent() {
+            fs::create_dir_all(folder).map_err(io)?;
+        }
         let bar = tools.talk.spinner(&format!("synthesizing {} with {}", job.top, yosys.version));
-        let ended = yosys.run(tools, &args, work.path(), &log);
+        let ended = yosys.run(tools, &args, work.path(), job.log);
         bar.finish_and_clear();
         let (code, _) = ended?;
         if code != 0 {
-            return Err(refused(&log));
+            return Err(refused(job.log));
         }
+        fs::copy(job.log, out.join(LOG)).map_err(io)?;
         for name in &names {
             let _ = fs::remove_file(work.path().join(name));
         }
@@ -74,8 +80,10 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
                 fs::copy(entry.path(), out.join(entry.file_name())).map_err(io)?;
             }
         }
-        Ok(())
-    })
+        Ok::<_, Diagnostic>(())
+    })?;
+    deliver(&stored.folder.join(LOG), job.log).map_err(io)?;
+    Ok(stored)
 }
 
 /// `GW0610` from what Yosys printed.
