@@ -7,7 +7,7 @@ use crate::build::deliver;
 use crate::cache::{Key, Stored};
 use crate::diag::Diagnostic;
 use crate::hdl::Emitted;
-use crate::tools::verilator::write_all;
+use crate::tools::verilator::{check_names, write_all};
 use crate::tools::{Tool, Tools};
 
 /// Syntheses kept in the cache; the netlist of a full ECP5 design has some 20 MB.
@@ -36,8 +36,9 @@ const LOG: &str = "yosys.log";
 /// The commands write their products into the current folder, which becomes [`Stored::folder`].
 ///
 /// # Errors
-/// Those of the tool, or `GW0610` with the first thing that Yosys said was wrong.
+/// Those of the tool, `GW0610` with the first thing that Yosys said was wrong, or `GW0618` (a name that tools would misread).
 pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagnostic> {
+    check_names(job.files, job.top)?;
     let mut key = Key::new("synthesis").field("tool", &yosys.identity).field("top", job.top);
     for file in job.files {
         key = key.field("path", &file.path).field("text", &file.text);
@@ -52,10 +53,10 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
         let share = yosys.share();
         let mut read = format!("read_slang --threads 1 --top {}", job.top);
         for name in &names {
-            read.push_str(&format!(" \"{name}\""));
+            read.push_str(&format!(" {name}"));
         }
         for name in job.primitives {
-            read.push_str(&format!(" -v \"{share}/{name}\""));
+            read.push_str(&format!(" -v {share}/{name}"));
         }
         let script = [read].iter().chain(job.commands).map(|line| format!("{line}\n")).collect::<String>();
         fs::write(work.path().join("script.ys"), script).map_err(io)?;

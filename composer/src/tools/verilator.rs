@@ -152,8 +152,9 @@ impl Verilator {
     /// The answer is kept by content, so that an unchanged design is not linted twice.
     ///
     /// # Errors
-    /// `GW0601`, or `GW0606` if Verilator did not start or crashed. What it says about the design is the answer, not an error.
+    /// `GW0601`, `GW0618` (a name that tools would misread), or `GW0606` if Verilator did not start or crashed. What it says about the design is the answer, not an error.
     pub fn lint(&self, files: &[Emitted], top: &str, library: &[PathBuf]) -> Result<Vec<LintMessage>, Diagnostic> {
+        check_names(files, top)?;
         let io = |e: io::Error| self.cache.trouble(&e);
         let mut key = Key::new("lint").field("tool", &self.identity).field("top", top);
         for file in files {
@@ -201,9 +202,11 @@ impl Verilator {
     /// Builds a simulation, or finds it in the cache.
     ///
     /// # Errors
-    /// `GW0601`; `GW0620` if Verilator refuses the design; `GW0621` if the C++ compiler refuses the result;
+    /// `GW0601`; `GW0618` (a name that tools would misread); `GW0620` if Verilator refuses the design; `GW0621` if the C++ compiler refuses the result;
     /// `GW0622` as [`Verilator::trace_support`]; `GW0623` if there is no C++ compiler or no make.
     pub fn build(&self, simulation: &Simulation) -> Result<Built, Diagnostic> {
+        check_names(simulation.sources, simulation.top)?;
+        check_names(simulation.harness, simulation.top)?;
         let compiler_version = toolchain()?;
         if simulation.trace {
             self.trace_support()?;
@@ -320,6 +323,28 @@ pub(crate) fn has_header(header: &str) -> bool {
     native::output(&mut command).is_some_and(|(ok, _)| ok)
 }
 
+/// Refuses names that a tool would take for an option, a list or a command: they come from plugins.
+///
+/// # Errors
+/// `GW0618` for the first such name.
+pub(crate) fn check_names(files: &[Emitted], top: &str) -> Result<(), Diagnostic> {
+    let plain = |name: &str, more: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || more.contains(c))
+    };
+    let wrong = |what: &str, name: &str| {
+        Err(Diagnostic::error("GW0618", format!("{what} `{}` has a character that the tools cannot take", name.escape_debug()))
+            .help("letters, digits and `_` are allowed, in file names also `.`, `-`, `+` and `/`, with a letter, digit or `_` first"))
+    };
+    if !plain(top, "_$") {
+        return wrong("module name", top);
+    }
+    match files.iter().find(|f| !plain(&f.path, "_.-+/")) {
+        Some(file) => wrong("file name", &file.path),
+        None => Ok(()),
+    }
+}
+
 /// Writes files below a folder under their own relative names. The names, in order.
 pub(crate) fn write_all(folder: &Path, files: &[Emitted]) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
@@ -426,6 +451,16 @@ mod tests {
         fs::write(&path, "VM_SLOW += \\\n  Vtop \\\n\nVM_GLOBAL_FAST += \\\n  verilated \\\n  verilated_threads \\\n\nVM_GLOBAL_SLOW += \\\n\nX += \\\n  no \\\n")
             .unwrap();
         assert_eq!(global_objects(&path), ["verilated.o", "verilated_threads.o"]);
+    }
+
+    #[test]
+    fn names_that_a_tool_would_misread_are_gw0618() {
+        let check = |path: &str, top: &str| check_names(&[Emitted { path: path.into(), text: String::new() }], top).err().map(|e| e.code);
+        assert_eq!(check("mac/rx-1.sv", "top_x"), None);
+        for path in ["-f.sv", "a b.sv", "a.sv; exec -- id", "a\nb.sv", "\"a\".sv", "/a.sv", ""] {
+            assert_eq!(check(path, "top"), Some("GW0618"), "{path}");
+        }
+        assert_eq!(check("a.sv", "top; id"), Some("GW0618"));
     }
 
     #[test]
