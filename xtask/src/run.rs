@@ -109,10 +109,10 @@ impl Running {
         format!("{}\n(all of it: {})", self.all[from..].join("\n"), self.log.display())
     }
 
-    /// Asks it to end as Ctrl-C would and waits `patience` before it is killed.
+    /// Asks it to end as Ctrl-C on a terminal would, which reaches its children too, and waits `patience` before all are killed.
     pub fn interrupt(mut self, patience: Duration) -> Result<Option<std::process::ExitStatus>> {
-        let pid = self.child.id().to_string();
-        output(Command::new("kill").args(["-INT", &pid])).ok();
+        let family = descendants(self.child.id());
+        output(Command::new("kill").arg("-INT").args(family.iter().map(u32::to_string))).ok();
         let deadline = Instant::now() + patience;
         while Instant::now() < deadline {
             match self.next(deadline.saturating_duration_since(Instant::now()))? {
