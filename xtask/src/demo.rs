@@ -48,7 +48,7 @@ pub fn run() -> Result<ExitCode> {
         }
     };
 
-    println!("bitstream  {}", bitstream(&out)?.display());
+    println!("bitstream  {}", report.bitstream()?);
     println!("timing     {}", report.timing());
     println!("report     {}", out.join("report.json").display());
     match ended {
@@ -65,12 +65,6 @@ pub fn run() -> Result<ExitCode> {
     }
 }
 
-fn bitstream(out: &Path) -> Result<std::path::PathBuf> {
-    let entries = std::fs::read_dir(out).with_context(|| format!("reading {}", out.display()))?;
-    let mut files = entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.extension().is_some_and(|name| name == "bit"));
-    files.next().with_context(|| format!("{} holds no bitstream", out.display()))
-}
-
 /// The figures of `report.json` that the demo shows.
 pub struct Report(Value);
 
@@ -78,6 +72,11 @@ impl Report {
     pub fn read(path: &Path) -> Result<Report> {
         let text = std::fs::read_to_string(path).with_context(|| format!("reading {}", path.display()))?;
         Ok(Report(serde_json::from_str(&text).with_context(|| format!("{}", path.display()))?))
+    }
+
+    /// Where the bitstream is.
+    pub fn bitstream(&self) -> Result<&str> {
+        self.0["bitstream"].as_str().context("the report names no bitstream")
     }
 
     /// Each clock with the frequency asked and reached.
