@@ -153,3 +153,24 @@ impl RegistersAt {
         self.registers.register(register)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_follow_each_other_in_a_block_of_a_power_of_two() {
+        let block = Registers::new().counter("a", "").value("b", "").at(32).control("c", Access::Rw, "").counter("d", "");
+        let offsets: Vec<_> = block.list().iter().map(|r| (r.name.as_str(), r.offset)).collect();
+        assert_eq!(offsets, [("a", 0), ("b", 4), ("c", 32), ("d", 36)]);
+        assert_eq!(block.bytes(), 64);
+        assert_eq!(block.size(100).bytes(), 128);
+    }
+
+    #[test]
+    fn the_table_has_the_shape_of_the_contract() {
+        let json = serde_json::to_value(Registers::new().counter("rx_good", "frames passed on")).unwrap();
+        let register = serde_json::json!({ "name": "rx_good", "offset": 0, "access": "ro", "kind": "counter", "doc": "frames passed on", "fields": [] });
+        assert_eq!(json, serde_json::json!({ "size": 4, "list": [register] }));
+    }
+}
