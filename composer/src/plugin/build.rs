@@ -79,10 +79,15 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
     if toolchain.build_std.is_some() && !cache.join("target").exists() {
         progress("building the standard library for WebAssembly first, once: about a minute");
     }
+    let lock_file = || std::fs::read(root.join("Cargo.lock")).unwrap_or_default();
+    let versions = lock_file();
     let names = stale.iter().map(|(p, _)| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
     progress(&format!("building {names}"));
     let modules = cargo(&toolchain, root, &cache.join("target"), &stale, progress)?;
+    // Cargo writes the lock file that was missing or out of date, and it is part of what the component is made from.
+    let relocked = lock_file() != versions;
     for (plugin, path) in stale {
+        let path = if relocked { plugin.built()?.unwrap_or(path) } else { path };
         let result = match modules.get(&plugin.name) {
             Some(module) => std::fs::read(module)
                 .map_err(|e| PluginError::new("GW0321", format!("{}: {e}", module.display())))

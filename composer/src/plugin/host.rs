@@ -385,6 +385,8 @@ fn trapped(question: &str, error: &wasmtime::Error, limiter: &Limiter, limits: &
         Some(Trap::OutOfFuel) => fault("GW0305", format!("it did not come to an end in `{question}` (after {} instructions)", limits.fuel)),
         Some(Trap::Interrupt) => fault("GW0305", format!("it did not come to an end in `{question}` (after {} s)", limits.wall_ms / 1000)),
         Some(Trap::StackOverflow) => fault("GW0307", format!("it ran out of stack in `{question}` (endless recursion?)")),
+        // Rust keeps part of its stack in linear memory, from address 0 up: recursion can end there first.
+        Some(trap @ Trap::MemoryOutOfBounds) => fault("GW0304", format!("it trapped in `{question}`: {trap} (endless recursion?)")),
         Some(trap) => fault("GW0304", format!("it trapped in `{question}`: {trap}")),
         None => fault("GW0304", format!("it failed in `{question}`: {}", reason(error))),
     }

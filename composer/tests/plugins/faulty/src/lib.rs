@@ -41,9 +41,9 @@ fn ten() -> u32 {
 
 struct Faulty;
 
-fn recurse(n: u64, text: &str) -> u64 {
-    let local = std::hint::black_box([n; 32]);
-    if text.len() as u64 == n { 0 } else { recurse(n + 1, text).wrapping_add(local[(n % 32) as usize]) }
+#[inline(never)]
+fn recurse(n: u64, end: u64) -> u64 {
+    if n == end { 0 } else { std::hint::black_box(recurse(n.wrapping_mul(3), end)).wrapping_add(n) }
 }
 
 fn act(params: &Params) -> Result<(), Diagnostics> {
@@ -61,7 +61,7 @@ fn act(params: &Params) -> Result<(), Diagnostics> {
             }
         }
         Fault::Recursion => {
-            let _ = std::hint::black_box(recurse(1_000_000, "text"));
+            let _ = std::hint::black_box(recurse(std::hint::black_box(1), 0));
         }
         Fault::Memory => {
             let mut kept = Vec::new();
