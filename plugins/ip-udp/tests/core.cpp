@@ -1,20 +1,29 @@
 // top: bench_core
+// param: W=8
+// param: W=16
+// param: W=32
+// param: W=64
+// param: W=64 MTU=9000
+// param: W=128
+// param: W=256
+// param: W=512
+//
 // Every kind of frame, good and hostile, against the model of `model.hpp`; every length; every kind of datagram to send.
-#include "Vtop.h"
+#include "Vdut.h"
 #include "driver.hpp"
 #include <algorithm>
 using namespace net;
 
-#ifndef PARAM_W
-#define PARAM_W 32
+#ifndef W
+#define W 32
 #endif
-#ifndef PARAM_N
-#define PARAM_N 1
+#ifndef N
+#define N 1
 #endif
-#ifndef PARAM_MTU
-#define PARAM_MTU 1500
+#ifndef MTU
+#define MTU 1500
 #endif
-using D = Driver<Vtop, PARAM_W, PARAM_N>;
+using D = Driver<Vdut, W, N>;
 
 static Host host;
 
@@ -41,7 +50,7 @@ static void one(D& d, const Bytes& f, bool err, const std::string& what) {
     auto before = d.rx_events;
     d.out.clear();
     d.in.push_back({f, err, 0});
-    d.settle(60 + 2 * PARAM_MTU / D::B);
+    d.settle(60 + 2 * MTU / D::B);
     // Answers to strangers make us ask for their address.
     d.out.erase(std::remove_if(d.out.begin(), d.out.end(), [](const Frame& f) { return is_request(f.data); }), d.out.end());
     for (int e = 0; e < 15; e++) {
@@ -53,7 +62,7 @@ static void one(D& d, const Bytes& f, bool err, const std::string& what) {
     if (v.answer && d.out.back().data != *v.answer)
         fail(what + ": answer\n" + hex(d.out.back().data) + "\nexpected\n" + hex(*v.answer));
     if (v.answer) check(!d.out.back().err, what + ": answer aborted");
-    for (int i = 0; i < PARAM_N; i++) {
+    for (int i = 0; i < N; i++) {
         auto& got = d.client[i].got;
         while (!got.empty() && got.front().err) got.pop_front();
         size_t want = v.event == UDP && v.client == i;
@@ -97,7 +106,7 @@ static Bytes on_wire(const Send& s, uint64_t mac) {
 
 static int send(D& d, int i, const Send& s) {
     d.client[i].send.push_back(s);
-    d.settle(60 + 2 * PARAM_MTU / D::B);
+    d.settle(60 + 2 * MTU / D::B);
     check(d.client[i].status.size() == 1, "tx_done once");
     int status = d.client[i].status.front();
     d.client[i].status.pop_front();
@@ -167,7 +176,7 @@ static void test_arp(D& d) {
 
 static void test_lengths(D& d) {
     Ip h;
-    size_t most = PARAM_MTU - 28;
+    size_t most = MTU - 28;
     for (size_t n = 0; n <= most; n += n < 200 || n + 70 > most || most < 2000 ? 1 : 1 + d.rng() % 97) {
         h.id = uint16_t(d.rng()); h.tos = uint8_t(d.rng()); h.ttl = uint8_t(d.rng());
         std::string at = " of " + std::to_string(n);
@@ -368,8 +377,8 @@ static void test_storm(D& d, int frames) {
 
 int main(int argc, char** argv) {
     D d(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : std::random_device()());
-    host.mtu = PARAM_MTU;
-    host.clients = PARAM_N;
+    host.mtu = MTU;
+    host.clients = N;
     test_arp(d);
     good(d, "ARP");
     Ip h;

@@ -55,8 +55,8 @@ struct Send {
     int mode = 2;
 };
 
-template <class Top, int W, int N> struct Driver {
-    static constexpr int B = W / 8;
+template <class Top, int WIDTH, int CLIENTS> struct Driver {
+    static constexpr int B = WIDTH / 8;
     Top* top = new Top;
     uint64_t cycle = 0;
     std::mt19937_64 rng;
@@ -73,7 +73,7 @@ template <class Top, int W, int N> struct Driver {
     std::array<uint64_t, 15> rx_events{};
     std::array<uint64_t, 7> tx_events{};
     uint64_t icmp_lost = 0;
-    std::array<uint64_t, N> client_lost{};
+    std::array<uint64_t, CLIENTS> client_lost{};
     uint64_t rx_begin = 0, rx_first_out = 0;
 
     // Clients.
@@ -87,10 +87,10 @@ template <class Top, int W, int N> struct Driver {
         int stall = 0; // per cent of cycles not ready
         bool stuck = false;
     };
-    std::array<Client, N> client;
+    std::array<Client, CLIENTS> client;
 
     explicit Driver(uint64_t seed) : rng(seed) {
-        std::printf("W=%d N=%d seed=%llu\n", W, N, (unsigned long long)seed);
+        std::printf("W=%d N=%d seed=%llu\n", WIDTH, CLIENTS, (unsigned long long)seed);
         top->rst = 1;
         for (int i = 0; i < 4; i++) { top->clk = 0; top->eval(); top->clk = 1; top->eval(); }
         top->rst = 0;
@@ -115,7 +115,7 @@ template <class Top, int W, int N> struct Driver {
             top->rx_err = top->rx_last ? f.err : rng() & 1;
         }
         top->tx_ready = tx_ready();
-        for (int i = 0; i < N; i++) drive(i);
+        for (int i = 0; i < CLIENTS; i++) drive(i);
         top->eval();
 
         check(top->rx_ready, "rx_ready is always 1");
@@ -149,7 +149,7 @@ template <class Top, int W, int N> struct Driver {
         check(__builtin_popcount(top->rx_event) <= 1, "one event per frame");
         for (int i = 0; i < 7; i++) tx_events[i] += top->tx_event >> i & 1;
         icmp_lost += top->icmp_lost;
-        for (int i = 0; i < N; i++) watch(i);
+        for (int i = 0; i < CLIENTS; i++) watch(i);
 
         top->clk = 1;
         top->eval();
@@ -167,7 +167,7 @@ template <class Top, int W, int N> struct Driver {
         const Send& s = c.send.front();
         const Datagram& d = s.d;
         for (int k = 0; k < B; k++) {
-            assign(top->u_tx_data, i * W + 8 * k, 8, c.sent + k < d.data.size() ? d.data[c.sent + k] : uint8_t(rng()));
+            assign(top->u_tx_data, i * WIDTH + 8 * k, 8, c.sent + k < d.data.size() ? d.data[c.sent + k] : uint8_t(rng()));
             assign(top->u_tx_keep, i * B + k, 1, c.sent + k < d.data.size());
         }
         bool last = c.sent + B >= d.data.size();
@@ -214,7 +214,7 @@ template <class Top, int W, int N> struct Driver {
         for (int k = 0; k < B; k++) {
             if (field(top->u_rx_keep, i * B + k, 1)) {
                 check(!ended, "client: tkeep has a hole");
-                data.push_back(uint8_t(field(top->u_rx_data, i * W + 8 * k, 8)));
+                data.push_back(uint8_t(field(top->u_rx_data, i * WIDTH + 8 * k, 8)));
             } else {
                 check(last, "client: tkeep is full before the last beat");
                 ended = true;

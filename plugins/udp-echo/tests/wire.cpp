@@ -112,7 +112,12 @@ struct Wire {
         set16(want, 18, 0);
         fix_ip(want);
         if (top->tx_err) fail("an echo aborted");
-        if (out != want) fail("echo " + std::to_string(echoed) + " of " + std::to_string(payload) + " bytes differs");
+        if (out != want) {
+            size_t k = 0;
+            while (k < out.size() && k < want.size() && out[k] == want[k]) k++;
+            fail("echo " + std::to_string(echoed) + " of " + std::to_string(payload) + " bytes differs at byte " + std::to_string(k) + ", has " + std::to_string(out.size()) + " bytes, "
+                 + std::to_string(want.size()) + " expected");
+        }
         lag.push_back(cycle * DEN - since.front());
         offered.pop_front();
         since.pop_front();
