@@ -43,7 +43,7 @@ fn a_crate_becomes_a_plugin() {
 #[test]
 fn the_sdk_carries_panics_and_diagnostics_out() {
     let folder = tempfile::tempdir().unwrap();
-    let host = Host::with_helper(folder.path(), Limits { fuel: 200_000_000, ..Limits::default() }, helper());
+    let host = Host::with_helper(folder.path(), Limits { fuel: 1_000_000_000, ..Limits::default() }, helper());
     let plugin = host.load(built("faulty")).unwrap();
     let ask = |fault: &str| {
         let full = params::check(&plugin.info().params_schema, &json!({ "fault": fault })).unwrap();
