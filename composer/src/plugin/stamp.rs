@@ -19,8 +19,13 @@ const SETTLE_NS: i128 = 50_000_000;
 /// Most files of a crate.
 const FILES: usize = 10_000;
 
+/// What was hashed, and the hash.
 #[derive(Serialize, Deserialize)]
 struct Stamp {
+    /// Folders whose files count: the crate, and those that it depends on by path.
+    folders: Vec<PathBuf>,
+    /// The workspace's manifest and lock file.
+    singles: Vec<PathBuf>,
     files: Vec<Seen>,
     hash: String,
 }
@@ -39,23 +44,67 @@ struct Seen {
 /// # Errors
 /// In words, if a file cannot be read.
 pub fn crate_hash(cache: &Path, folder: &Path) -> Result<String, String> {
-    let mut parts = Vec::new();
-    let mut done = BTreeSet::new();
-    let mut waiting = vec![folder.to_owned()];
+    let folder = folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))?;
+    let store = cache.join("stamps").join(format!("{}.json", sha256(folder.as_os_str().as_encoded_bytes())));
+    if let Some(stamp) = std::fs::read(&store).ok().and_then(|text| serde_json::from_slice::<Stamp>(&text).ok()) {
+        if look(&stamp.folders, &stamp.singles).is_ok_and(|files| files == stamp.files) {
+            return Ok(stamp.hash);
+        }
+    }
+    let mut folders = BTreeSet::new();
+    let mut waiting = vec![folder.clone()];
     while let Some(next) = waiting.pop() {
         let next = next.canonicalize().map_err(|e| format!("{}: {e}", next.display()))?;
-        if !done.insert(next.clone()) {
-            continue;
+        if folders.insert(next.clone()) {
+            waiting.extend(path_dependencies(&next));
         }
-        parts.push(folder_hash(cache, &next)?);
-        waiting.extend(path_dependencies(&next));
+    }
+    let folders: Vec<PathBuf> = folders.into_iter().collect();
+    let singles: Vec<PathBuf> =
+        workspace_root(&folder).map_or(Vec::new(), |root| ["Cargo.toml", "Cargo.lock"].map(|n| root.join(n)).to_vec());
+    let files = look(&folders, &singles)?;
+    let hash = content(&folders, &singles, &files)?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i128);
+    if files.iter().all(|f| f.changed + SETTLE_NS < now) {
+        let stamp = Stamp { folders, singles, files, hash: hash.clone() };
+        if let Ok(text) = serde_json::to_vec(&stamp) {
+            let _ = write_whole(&store, &text);
+        }
+    }
+    Ok(hash)
+}
+
+/// All files that count, in order.
+fn look(folders: &[PathBuf], singles: &[PathBuf]) -> Result<Vec<Seen>, String> {
+    let mut files = Vec::new();
+    for folder in folders {
+        list(folder, folder, &mut files)?;
+    }
+    for path in singles {
+        if let Ok(meta) = std::fs::metadata(path) {
+            files.push(seen(path.clone(), &meta));
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(files)
+}
+
+/// The hash of the texts, each under its path within its folder, so that where a checkout lies does not matter.
+fn content(folders: &[PathBuf], singles: &[PathBuf], files: &[Seen]) -> Result<String, String> {
+    let mut parts = Vec::new();
+    for file in files {
+        let text = std::fs::read(&file.path).map_err(|e| format!("{}: {e}", file.path.display()))?;
+        let text = sha256(&text);
+        if singles.contains(&file.path) {
+            parts.push(format!("{text} workspace {}", file.path.file_name().unwrap_or_default().display()));
+        }
+        for folder in folders {
+            if let Ok(inner) = file.path.strip_prefix(folder) {
+                parts.push(format!("{text} {}/{}", folder.file_name().unwrap_or_default().display(), inner.display()));
+            }
+        }
     }
     parts.sort();
-    if let Some(root) = workspace_root(folder) {
-        for name in ["Cargo.toml", "Cargo.lock"] {
-            parts.push(sha256(&std::fs::read(root.join(name)).unwrap_or_default()));
-        }
-    }
     Ok(sha256(parts.join("\n").as_bytes()))
 }
 
@@ -95,31 +144,6 @@ fn path_dependencies(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-fn folder_hash(cache: &Path, folder: &Path) -> Result<String, String> {
-    let mut files = Vec::new();
-    list(folder, folder, &mut files)?;
-    files.sort_by(|a, b| a.path.cmp(&b.path));
-    let store = cache.join("stamps").join(format!("{}.json", sha256(folder.as_os_str().as_encoded_bytes())));
-    let kept = std::fs::read(&store).ok().and_then(|text| serde_json::from_slice::<Stamp>(&text).ok());
-    if let Some(stamp) = kept.filter(|k| k.files == files) {
-        return Ok(stamp.hash);
-    }
-    let mut parts = String::new();
-    for file in &files {
-        let text = std::fs::read(folder.join(&file.path)).map_err(|e| format!("{}: {e}", folder.join(&file.path).display()))?;
-        parts.push_str(&format!("{} {}\n", sha256(&text), file.path.display()));
-    }
-    let hash = sha256(parts.as_bytes());
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i128);
-    if files.iter().all(|f| f.changed + SETTLE_NS < now) {
-        let stamp = Stamp { files, hash: hash.clone() };
-        if let Ok(text) = serde_json::to_vec(&stamp) {
-            let _ = write_whole(&store, &text);
-        }
-    }
-    Ok(hash)
-}
-
 fn list(root: &Path, folder: &Path, files: &mut Vec<Seen>) -> Result<(), String> {
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries.filter_map(Result::ok) {
@@ -135,14 +159,18 @@ fn list(root: &Path, folder: &Path, files: &mut Vec<Seen>) -> Result<(), String>
             if files.len() >= FILES {
                 return Err(format!("{}: more than {FILES} files", root.display()));
             }
-            files.push(Seen {
-                path: path.strip_prefix(root).unwrap_or(&path).to_owned(),
-                size: meta.len(),
-                modified: i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()),
-                changed: i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec()),
-                inode: meta.ino(),
-            });
+            files.push(seen(path, &meta));
         }
     }
     Ok(())
+}
+
+fn seen(path: PathBuf, meta: &std::fs::Metadata) -> Seen {
+    Seen {
+        path,
+        size: meta.len(),
+        modified: i128::from(meta.mtime()) * 1_000_000_000 + i128::from(meta.mtime_nsec()),
+        changed: i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec()),
+        inode: meta.ino(),
+    }
 }
