@@ -4,21 +4,8 @@
 // param: COUNTERS=3 PENDING_W=4 INC_W=3
 //
 // Random events within what the pending bits hold, random reads and writes with random waits, against a model that counts.
-#include "Vdut.h"
-#include "verilated.h"
-#include <cstdint>
-#include <cstdio>
-#include <cstdlib>
-#include <deque>
-#include <random>
-#include <vector>
+#include "bench.hpp"
 
-#ifndef COUNTERS
-#define COUNTERS 16
-#endif
-#ifndef PENDING_W
-#define PENDING_W 1
-#endif
 #ifndef INC_W
 #define INC_W 1
 #endif
@@ -26,22 +13,9 @@
 static const int SLOTS = COUNTERS > 8 ? 16 : COUNTERS > 4 ? 8 : COUNTERS > 2 ? 4 : 2;
 static const int ROUND = SLOTS + 1;
 
-static int failures = 0;
-#define CHECK(condition, ...) \
-    do { \
-        if (!(condition)) { \
-            std::printf("FAIL %s:%d: ", __FILE__, __LINE__); \
-            std::printf(__VA_ARGS__); \
-            std::printf("\n"); \
-            if (++failures > 10) std::exit(1); \
-        } \
-    } while (0)
-
 int main(int argc, char** argv) {
-    unsigned seed = std::getenv("SEED") ? std::strtoul(std::getenv("SEED"), nullptr, 0) : 1;
-    std::printf("seed %u\n", seed);
-    std::mt19937 random(seed);
-    Verilated::commandArgs(argc, argv);
+    bench::begin(argc, argv);
+    auto& random = bench::rng;
     Vdut dut;
 
     uint32_t model[COUNTERS] = {};      // every event up to now
@@ -62,6 +36,7 @@ int main(int argc, char** argv) {
         dut.clk = 0;
         dut.eval();
         ++cycle;
+        bench::now_ps += 10000;
     };
     dut.eval();
     for (int i = 0; i < 3; ++i) clock();
@@ -167,5 +142,6 @@ int main(int argc, char** argv) {
     CHECK(latest <= unsigned(ROUND) + 2, "a read took %lu cycles", (unsigned long)latest);
     std::printf("%lu reads, %lu writes, slowest read %lu cycles, counter 0 at %u\n", (unsigned long)reads, (unsigned long)writes,
                 (unsigned long)latest, model[0]);
-    return failures != 0;
+    bench::ok("counts, words and answers");
+    return bench::end();
 }

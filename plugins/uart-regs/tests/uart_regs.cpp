@@ -1,5 +1,5 @@
 // top: bench_uart_regs
-// param: TICK = 16384, 5461, 805
+// param: TICK = 32768, 16384, 5461, 805
 //
 // A terminal on the line and a register file with errors and waits behind the bus: every command, bursts, refused and lost
 // bytes, broken stop bits, glitches, a clock that is off by 2.5 %, and commands sent without waiting for the answers.
@@ -66,14 +66,15 @@ struct Registers {
     std::map<uint32_t, uint32_t> words;
     unsigned reads = 0, writes = 0;
     int read_wait = -1, write_wait = -1;
+    bool prompt = false; // no waits
     bool aw = false, w = false;
     uint32_t read_address = 0, write_address = 0, write_value = 0;
     static unsigned response(uint32_t address) { return address >= 0xc000 ? 3 : address >= 0x8000 ? 2 : 0; }
 
     void drive(Vdut& dut) {
-        dut.arready = read_wait < 0 && bench::chance(30);
-        dut.awready = !aw && bench::chance(30);
-        dut.wready = !w && bench::chance(30);
+        dut.arready = read_wait < 0 && (prompt || bench::chance(30));
+        dut.awready = !aw && (prompt || bench::chance(30));
+        dut.wready = !w && (prompt || bench::chance(30));
         if (read_wait > 0) --read_wait;
         if (write_wait > 0) --write_wait;
         dut.rvalid = read_wait == 0;
@@ -94,7 +95,7 @@ struct Registers {
             CHECK(dut.wstrb == 15, "strobes %x", dut.wstrb);
         }
         if (aw && w && !had) {
-            write_wait = 1 + below(20);
+            write_wait = prompt ? 1 : 1 + below(20);
             ++writes;
             if (response(write_address) == 0) words[write_address] = write_value;
         }
@@ -260,8 +261,9 @@ int main(int argc, char** argv) {
     }
     bench::ok("broken bytes");
 
-    // Commands sent without waiting: answers come in order.
+    // Commands sent without waiting, with a bus that takes less than two bits' time: answers come in order.
     {
+        r.prompt = true;
         std::vector<std::pair<uint32_t, uint32_t>> sent;
         for (int i = 0; i < 12; ++i) {
             uint32_t address = 4 * below(64), value = uint32_t(bench::rng());
@@ -279,6 +281,23 @@ int main(int argc, char** argv) {
         CHECK(r.words[address] == value && r.words[address + 4] == ~value, "the last writes in a row are wrong");
         b.silence("in a row");
     }
+    r.prompt = false;
     bench::ok("commands in a row");
+
+    // Sent during a long answer: what waits too long is broken, never mistaken for something else.
+    {
+        unsigned writes = r.writes;
+        b.send({0xc7});
+        b.write(0x12345678);
+        for (int k = 0; k < 8; ++k) {
+            b.expect(0x80, "a burst that is spoken into");
+            b.word();
+        }
+        b.silence("spoken into");
+        b.send({0x82});
+        b.expect(0x81, "a write after what was lost");
+        CHECK(r.writes == writes, "a write was made of what was lost");
+    }
+    bench::ok("commands during an answer");
     return bench::end();
 }
