@@ -261,7 +261,7 @@ int main(int argc, char** argv) {
     }
     bench::ok("broken bytes");
 
-    // Commands sent without waiting, with a bus that takes less than two bits' time: answers come in order.
+    // Commands sent without waiting, with a bus that takes less than a bit's time: answers come in order.
     {
         r.prompt = true;
         std::vector<std::pair<uint32_t, uint32_t>> sent;

@@ -1,0 +1,194 @@
+// top: gw::bench_axi4_arbiter
+//
+// Three clients with random bursts on a slow memory. In turns one of them stops in the middle of reads, of write data or before
+// its answers; the others go on, and what each reads is what it wrote.
+#include "bench.hpp"
+
+using bench::below;
+using bench::chance;
+
+namespace {
+
+constexpr unsigned WORDS = 256;  // per client
+constexpr unsigned BURST = 16;
+
+struct Client {
+    std::vector<uint32_t> words = std::vector<uint32_t>(WORDS);
+    bool stuck = false;
+    // The read under way.
+    bool reading = false, read_taken = false;
+    unsigned read_at = 0, read_beats = 0, read_got = 0, read_id = 0;
+    // The write under way.
+    bool writing = false, write_taken = false;
+    unsigned write_at = 0, write_beats = 0, write_sent = 0, write_id = 0;
+    std::vector<uint32_t> data, strobes;
+    uint64_t last_progress = 0, reads = 0, writes = 0;
+};
+
+struct Memory {
+    std::vector<uint32_t> words = std::vector<uint32_t>(3 * WORDS);
+    bool reading = false, writing = false, answer = false;
+    unsigned read_at = 0, read_left = 0, write_at = 0, write_left = 0, wait = 0;
+};
+
+struct Bench {
+    bench::Sim<> sim;
+    Client clients[3];
+    Memory memory;
+    uint64_t cycle = 0, longest = 0;
+    int victim = -1;
+    bool data_first[3] = {};
+
+    void sample() {
+        auto& d = sim.dut;
+        if (d.rst) return;
+        for (int i = 0; i < 3; ++i) {
+            Client& c = clients[i];
+            bool progress = false;
+            if (d.c_arvalid[i] && d.c_arready[i]) c.read_taken = true;
+            if (d.c_rvalid[i]) CHECK(c.reading && c.read_taken, "client %d: data that it did not ask for", i);
+            if (d.c_rvalid[i] && d.c_rready[i]) {
+                CHECK(d.c_rdata[i] == c.words[c.read_at + c.read_got], "client %d: word %u is %08x, not %08x", i, c.read_at + c.read_got, d.c_rdata[i],
+                      c.words[c.read_at + c.read_got]);
+                CHECK(d.c_rid[i] == c.read_id && d.c_rresp[i] == 0, "client %d: id or response", i);
+                ++c.read_got;
+                CHECK(d.c_rlast[i] == (c.read_got == c.read_beats), "client %d: last on beat %u of %u", i, c.read_got, c.read_beats);
+                if (c.read_got == c.read_beats) c.reading = false, ++c.reads, progress = true;
+            }
+            if (d.c_awvalid[i] && d.c_awready[i]) c.write_taken = true;
+            if (d.c_wvalid[i] && d.c_wready[i]) ++c.write_sent;
+            if (d.c_bvalid[i]) CHECK(c.writing && c.write_taken && c.write_sent == c.write_beats, "client %d: an answer too early", i);
+            if (d.c_bvalid[i] && d.c_bready[i]) {
+                CHECK(d.c_bid[i] == c.write_id && d.c_bresp[i] == 0, "client %d: id or response", i);
+                for (unsigned k = 0; k < c.write_beats; ++k) {
+                    uint32_t mask = 0;
+                    for (int b = 0; b < 4; ++b) mask |= c.strobes[k] >> b & 1 ? 0xffu << 8 * b : 0;
+                    uint32_t& word = c.words[c.write_at + k];
+                    word = (word & ~mask) | (c.data[k] & mask);
+                }
+                c.writing = false;
+                ++c.writes;
+                progress = true;
+            }
+            if (progress || c.stuck) c.last_progress = cycle;
+            longest = std::max(longest, cycle - c.last_progress);
+        }
+        Memory& m = memory;
+        if (d.m_rvalid && d.m_rready) {
+            ++m.read_at;
+            if (--m.read_left == 0) m.reading = false;
+        }
+        if (d.m_rvalid) CHECK(d.m_rready, "the memory has to wait for a client");
+        if (d.m_arvalid && d.m_arready) {
+            CHECK(!m.reading, "two reads at once");
+            m.reading = true;
+            m.read_at = d.m_araddr / 4;
+            m.read_left = d.m_arlen + 1;
+            m.wait = below(12);
+        }
+        if (d.m_awvalid && d.m_awready) {
+            CHECK(!m.writing && !m.answer, "two writes at once");
+            m.writing = true;
+            m.write_at = d.m_awaddr / 4;
+            m.write_left = d.m_awlen + 1;
+        }
+        if (d.m_bvalid && d.m_bready) m.answer = false;
+        if (d.m_wvalid && d.m_wready) {
+            for (int b = 0; b < 4; ++b)
+                if (d.m_wstrb >> b & 1) m.words[m.write_at] = (m.words[m.write_at] & ~(0xffu << 8 * b)) | (d.m_wdata & 0xffu << 8 * b);
+            ++m.write_at;
+            CHECK(d.m_wlast == (--m.write_left == 0), "last on the wrong beat");
+            if (m.write_left == 0) m.writing = false, m.answer = true;
+        }
+        ++cycle;
+    }
+
+    void drive() {
+        auto& d = sim.dut;
+        if (d.rst) return;
+        if (cycle % 4000 == 0) {
+            victim = int(below(4)) - 1;
+            for (int i = 0; i < 3; ++i) clients[i].stuck = i == victim, clients[i].last_progress = cycle;
+        }
+        for (int i = 0; i < 3; ++i) {
+            Client& c = clients[i];
+            bool go = !(c.stuck && cycle % 4000 > 200);
+            // A write and a read of one client at a time never touch the same words.
+            if (!c.reading && go && chance(50)) {
+                c.reading = true;
+                c.read_taken = false;
+                c.read_beats = 1 + below(BURST);
+                c.read_at = c.writing ? (c.write_at < WORDS / 2 ? WORDS / 2 : 0) + below(WORDS / 2 - BURST) : below(WORDS - BURST);
+                c.read_got = 0;
+                c.read_id = below(2);
+                d.c_araddr[i] = 4 * (WORDS * i + c.read_at);
+                d.c_arlen[i] = c.read_beats - 1;
+                d.c_arid[i] = c.read_id;
+            }
+            d.c_arvalid[i] = c.reading && !c.read_taken;
+            d.c_rready[i] = go && chance(60);
+            bool apart = !c.reading || c.read_at + BURST <= WORDS / 2 || c.read_at >= WORDS / 2;
+            if (!c.writing && go && apart && chance(50)) {
+                c.writing = true;
+                c.write_taken = false;
+                c.write_beats = 1 + below(BURST);
+                unsigned half = c.reading ? (c.read_at < WORDS / 2 ? WORDS / 2 : 0) : (chance(50) ? WORDS / 2 : 0);
+                c.write_at = half + below(WORDS / 2 - BURST);
+                c.write_sent = 0;
+                c.write_id = below(2);
+                c.data.clear();
+                c.strobes.clear();
+                for (unsigned k = 0; k < c.write_beats; ++k) c.data.push_back(uint32_t(bench::rng())), c.strobes.push_back(below(4) ? 15 : below(16));
+                d.c_awaddr[i] = 4 * (WORDS * i + c.write_at);
+                d.c_awlen[i] = c.write_beats - 1;
+                d.c_awid[i] = c.write_id;
+            }
+            d.c_awvalid[i] = c.writing && !c.write_taken;
+            bool held = d.c_wvalid[i] && c.writing && c.write_sent < c.write_beats && d.c_wdata[i] == c.data[c.write_sent];
+            bool beat = c.writing && c.write_sent < c.write_beats && (held || (go && chance(70)));
+            d.c_wvalid[i] = beat;
+            if (beat) {
+                d.c_wdata[i] = c.data[c.write_sent];
+                d.c_wstrb[i] = c.strobes[c.write_sent];
+                d.c_wlast[i] = c.write_sent + 1 == c.write_beats;
+            }
+            d.c_bready[i] = go && chance(60);
+        }
+        Memory& m = memory;
+        d.m_arready = !m.reading && chance(50);
+        if (m.wait) --m.wait;
+        d.m_rvalid = m.reading && !m.wait && chance(70);
+        d.m_rdata = m.reading ? m.words[m.read_at] : 0;
+        d.m_rlast = m.read_left == 1;
+        d.m_rid = 0;
+        d.m_rresp = 0;
+        d.m_awready = !m.writing && !m.answer && chance(50);
+        d.m_wready = m.writing && chance(70);
+        d.m_bvalid = m.answer;
+        d.m_bid = 0;
+        d.m_bresp = 0;
+    }
+
+    Bench() {
+        auto& d = sim.dut;
+        d.rst = 1;
+        for (int i = 0; i < 3; ++i) d.c_arvalid[i] = d.c_awvalid[i] = d.c_wvalid[i] = d.c_rready[i] = d.c_bready[i] = 0;
+        d.m_arready = d.m_rvalid = d.m_awready = d.m_wready = d.m_bvalid = 0;
+        sim.clock(d.clk, 10000, [this] { sample(); }, [this] { drive(); });
+        sim.run(100000);
+        d.rst = 0;
+        sim.run(1500000000);
+    }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    bench::begin(argc, argv);
+    Bench b;
+    for (auto& c : b.clients) CHECK(c.reads > 500 && c.writes > 500, "only %lu reads and %lu writes", (unsigned long)c.reads, (unsigned long)c.writes);
+    CHECK(b.longest < 600, "a client that is not stuck waited %lu cycles", (unsigned long)b.longest);
+    std::printf("%lu cycles, longest wait %lu\n", (unsigned long)b.cycle, (unsigned long)b.longest);
+    bench::ok("bursts of three clients, one stuck");
+    return bench::end();
+}
