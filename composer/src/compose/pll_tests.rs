@@ -242,3 +242,31 @@ fn a_miss_names_the_nearest_frequency() {
     let odd = ClockAsk { phase_mdeg: 56_000, ..ask(400.0) };
     assert!(matches!(solve(&ecp5, 25_000_000, &[odd]), Err(PllMiss::Phase { .. })), "{:?}", solve(&ecp5, 25_000_000, &[odd]));
 }
+
+/// `io::pll` of a family, emitted alone.
+fn emitted(family: &str) -> (String, String) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("hdl/io/{family}/pll.veryl"));
+    let text = std::fs::read_to_string(&path).expect("the wrapper is there");
+    let source = crate::hdl::Source { project: "io".into(), path: format!("io/{family}/pll.veryl"), text: text.clone() };
+    match crate::hdl::compile("io", &[source], &[]) {
+        Ok(compiled) => (text, compiled.files.into_iter().map(|f| f.text).collect()),
+        Err(messages) => panic!("{family}: {messages:?}"),
+    }
+}
+
+#[test]
+fn the_wrappers_take_what_a_plan_gives() {
+    for (family, speed, primitive) in [("ecp5", "6", "EHXPLLL"), ("xc7", "-1", "MMCME2_BASE"), ("xcu", "-2", "MMCME3_BASE")] {
+        let plan = solve(&limits(family, speed), 125_000_000, &[ask(125.0)]).expect("125 MHz out of 125 MHz");
+        let (veryl, verilog) = emitted(family);
+        assert!(verilog.contains(primitive), "{family}");
+        let names: Vec<String> = plan.parameters().into_iter().map(|(name, _)| name).collect();
+        for name in &names {
+            assert!(verilog.contains(&format!("parameter int unsigned {name}")), "{family} lacks the parameter {name}");
+        }
+        assert_eq!(veryl.matches("param ").count(), names.len(), "{family} has parameters that no plan gives");
+        for port in 0..if family == "ecp5" { 4 } else { 7 } {
+            assert!(veryl.contains(&format!("clk{port}: output logic")), "{family} lacks clk{port}");
+        }
+    }
+}

@@ -295,7 +295,8 @@ fn hard_mac(resource: &Resource) -> HardMac {
     HardMac {
         resource: resource.name.value.clone(),
         mac: resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned(),
-        pins: resource.vendor.iter().map(|(k, v)| (k.clone(), text(v))).collect(),
+        // Lanes and reference clock are ports of the board level.
+        pins: resource.vendor.iter().filter(|(k, _)| !k.ends_with("-p") && !k.ends_with("-n")).map(|(k, v)| (k.clone(), text(v))).collect(),
     }
 }
 

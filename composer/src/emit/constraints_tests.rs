@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::*;
-use crate::emit::vendor::VivadoProject;
+use crate::emit::vendor::{VivadoProject, board_level};
 
 fn boards() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../boards")
@@ -65,18 +65,40 @@ fn xdc_of_the_nexys_video() {
 }
 
 #[test]
-fn xdc_and_script_of_a_board_with_a_hard_mac() {
+fn everything_for_a_board_with_a_hard_mac() {
     let board = load("vcu118");
-    let plan = plan(&board, &["eth0", "serial0"]);
+    let mut plan = plan(&board, &["eth0", "serial0"]);
+    let eth0 = board.resource("eth0").expect("eth0");
+    let mut ports = plan.ports.clone();
+    ports.extend(eth0.top_ports(512));
+    let level = board_level(&board, "ping", "top_top", &ports, &plan.hard_macs).expect("the board has four more oscillators");
+    assert_eq!(level.init_clock.name.value, "clk250");
+    plan.ports.clone_from(&level.ports);
+    let at = ClockAt::Port(level.init_clock.name.value.clone());
+    plan.clocks.push(ClockLine { at, hz: level.init_clock.hz, comment: "start-up of the MACs".into() });
+    insta::assert_snapshot!("vcu118_board", level.text);
     insta::assert_snapshot!("vcu118_xdc", plan.xdc(&board).expect("every port has a pin"));
     let project = VivadoProject {
         design: "ping",
-        top: "top_top",
-        sources: &["hdl/gw.sv".into(), "hdl/top.sv".into()],
+        top: &level.module,
+        sources: &["hdl/gw.sv".into(), "hdl/top.sv".into(), "hdl/ping_board.sv".into()],
         xdc: "ping.xdc",
         hard_macs: &plan.hard_macs,
     };
     insta::assert_snapshot!("vcu118_tcl", project.tcl(&board).expect("the template renders"));
+}
+
+#[test]
+fn a_board_without_a_free_oscillator_cannot_start_a_hard_mac() {
+    let board = load("kcu105");
+    let ports: Vec<_> = board.clocks.iter().flat_map(|c| c.top_ports()).collect();
+    let macs = [board.resource("eth0").expect("eth0").clone()];
+    let error = board_level(&board, "ping", "top_top", &ports, &macs).expect_err("both oscillators are taken");
+    assert_eq!(error.code, "GW0213");
+    // The reference clock of the KCU105's cages is not known: it has a port and no pin.
+    let level = board_level(&board, "ping", "top_top", &ports[..2], &macs).expect("clk300 is free");
+    assert!(level.text.contains("input  wire eth0_ref_p") && !level.ports.iter().any(|p| p.name == "eth0_ref_p"));
+    assert!(level.ports.iter().any(|p| p.name == "eth0_gt_rx_p" && p.locations == ["T2"]));
 }
 
 #[test]

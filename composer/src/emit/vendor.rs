@@ -4,7 +4,7 @@ use serde::Serialize;
 use tera::{Context, Tera};
 
 use crate::diag::Diagnostic;
-use crate::manifest::board::{Board, Resource};
+use crate::manifest::board::{Board, BoardClock, Dir, Resource, TopPort};
 
 /// What a Vivado project is made of. Paths are relative to the folder of the script.
 #[derive(Clone, Debug)]
@@ -29,9 +29,23 @@ struct HardMac {
     ip: &'static str,
 }
 
-/// The black box of a hard MAC by its rate: the module that `io::hard_mac_10g` or `io::hard_mac_100g` instantiates, and the IP behind it.
-fn black_box(mbps: u64) -> (&'static str, &'static str) {
-    if mbps >= 100_000 { ("hard_mac_100g_ip", "xilinx.com:ip:cmac_usplus") } else { ("hard_mac_10g_ip", "xilinx.com:ip:xxv_ethernet") }
+/// What stands for a hard MAC of a rate: the module of project `io`, the black box in it, and the IP behind that.
+struct BlackBox {
+    module: &'static str,
+    ip_module: &'static str,
+    ip: &'static str,
+}
+
+fn black_box(resource: &Resource) -> BlackBox {
+    if resource.rates_mbps().into_iter().max().unwrap_or(0) >= 100_000 {
+        BlackBox { module: "hard_mac_100g", ip_module: "hard_mac_100g_ip", ip: "xilinx.com:ip:cmac_usplus" }
+    } else {
+        BlackBox { module: "hard_mac_10g", ip_module: "hard_mac_10g_ip", ip: "xilinx.com:ip:xxv_ethernet" }
+    }
+}
+
+fn mac_name(resource: &Resource) -> String {
+    resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned()
 }
 
 impl VivadoProject<'_> {
@@ -41,9 +55,8 @@ impl VivadoProject<'_> {
     /// `GW0212` if the template cannot be rendered.
     pub fn tcl(&self, board: &Board) -> Result<String, Diagnostic> {
         let mac = |resource: &Resource| {
-            let (module, ip) = black_box(resource.rates_mbps().into_iter().max().unwrap_or(0));
-            let mac = resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned();
-            HardMac { resource: resource.name.value.clone(), mac, module, ip }
+            let BlackBox { ip_module, ip, .. } = black_box(resource);
+            HardMac { resource: resource.name.value.clone(), mac: mac_name(resource), module: ip_module, ip }
         };
         let mut context = Context::new();
         context.insert("design", self.design);
@@ -55,6 +68,127 @@ impl VivadoProject<'_> {
         context.insert("hard_macs", &self.hard_macs.iter().map(mac).collect::<Vec<_>>());
         render("vivado.tcl", include_str!("../../../templates/vendor/vivado.tcl.tera"), &context)
     }
+}
+
+/// The level above the top module on a board with hard MACs: the design, the MACs and the pins of their cages.
+#[derive(Clone, Debug)]
+pub struct BoardLevel {
+    /// Module name, the top of the vendor's project.
+    pub module: String,
+    /// SystemVerilog.
+    pub text: String,
+    /// Its ports that have pins, for the constraint file.
+    pub ports: Vec<TopPort>,
+    /// Oscillator that starts the MACs; it needs a clock constraint, unless the design has it already.
+    pub init_clock: BoardClock,
+}
+
+#[derive(Serialize)]
+struct Port {
+    name: String,
+    dir: &'static str,
+    range: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Signal {
+    pin: String,
+    wire: String,
+    range: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Mac {
+    name: String,
+    mac: String,
+    module: &'static str,
+    signals: Vec<Signal>,
+}
+
+#[derive(Serialize)]
+struct Init {
+    p: String,
+    n: Option<String>,
+}
+
+/// The pins of a cage: name of the port, key in the resource's `vendor` table, direction.
+const CAGE: [(&str, &str, Dir); 6] = [
+    ("ref_p", "ref-p", Dir::In),
+    ("ref_n", "ref-n", Dir::In),
+    ("gt_rx_p", "rx-p", Dir::In),
+    ("gt_rx_n", "rx-n", Dir::In),
+    ("gt_tx_p", "tx-p", Dir::Out),
+    ("gt_tx_n", "tx-n", Dir::Out),
+];
+
+/// Writes the board level. `ports` are those of the module `top`, the streams of `hard_macs` among them.
+///
+/// # Errors
+/// `GW0213` if the board has no second oscillator to start the MACs with, `GW0212` if the template cannot be rendered.
+pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], hard_macs: &[Resource]) -> Result<BoardLevel, Diagnostic> {
+    let used = |clock: &&BoardClock| !ports.iter().any(|p| p.name == clock.name.value);
+    let Some(init_clock) = board.clocks.iter().find(used).cloned() else {
+        let message = format!("board `{}` has no free oscillator to start its MACs with", board.name.value);
+        return Err(Diagnostic::error("GW0213", message).at(&board.name.span).help("a hard MAC needs a clock besides the design's own"));
+    };
+    // Names of streams are wires here; the width is that of the design's port.
+    let stream = |name: &str| hard_macs.iter().any(|m| m.pins.iter().any(|p| name == format!("{}_{}", m.name.value, p.spec.name)));
+    let mut outer: Vec<TopPort> = ports.iter().filter(|p| !stream(&p.name)).cloned().collect();
+    outer.extend(init_clock.top_ports());
+    let mut macs = Vec::new();
+    for resource in hard_macs {
+        let name = &resource.name.value;
+        let BlackBox { module, .. } = black_box(resource);
+        let lanes = if module == "hard_mac_100g" { 4 } else { 1 };
+        for (port, key, dir) in CAGE {
+            let locations = match resource.vendor.get(key) {
+                Some(serde_json::Value::String(pin)) => vec![pin.clone()],
+                Some(serde_json::Value::Array(pins)) => pins.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect(),
+                _ => Vec::new(),
+            };
+            let bus = port.starts_with("gt_");
+            let width = if bus { lanes } else { 1 };
+            outer.push(TopPort { name: format!("{name}_{port}"), dir, bus, width, locations, io: None, attrs: Default::default() });
+        }
+        let signal = |pin: &str| {
+            let wire = format!("{name}_{pin}");
+            let port = ports.iter().find(|p| p.name == wire)?;
+            Some(Signal { pin: pin.to_owned(), range: range(port), wire })
+        };
+        let signals = resource.pins.iter().filter_map(|p| signal(&p.spec.name)).collect();
+        macs.push(Mac { name: name.clone(), mac: mac_name(resource), module, signals });
+    }
+    let reset = board.resets.iter().find(|r| ports.iter().any(|p| p.name == r.name.value));
+    let reset = reset.map_or_else(|| "1'b0".to_owned(), |r| format!("{}{}", if r.active_low { "~" } else { "" }, r.name.value));
+    let module = format!("{}_board", design.replace('-', "_"));
+    let mut context = Context::new();
+    context.insert("design", design);
+    context.insert("board", &board.name.value);
+    context.insert("module", &module);
+    context.insert("top", top);
+    context.insert("reset", &reset);
+    context.insert("macs", &macs);
+    let second = init_clock.pin_n.as_ref().map(|_| format!("{}_n", init_clock.name.value));
+    context.insert("init", &Init { p: init_clock.name.value.clone(), n: second });
+    context.insert("connections", &ports.iter().map(|p| &p.name).collect::<Vec<_>>());
+    let port = |p: &TopPort| Port {
+        name: p.name.clone(),
+        dir: match p.dir {
+            Dir::In => "input ",
+            Dir::Out => "output",
+            Dir::InOut => "inout ",
+        },
+        range: range(p),
+    };
+    context.insert("ports", &outer.iter().map(port).collect::<Vec<_>>());
+    let text = render("hard_mac_top.sv", include_str!("../../../templates/vendor/hard_mac_top.sv.tera"), &context)?;
+    outer.retain(|p| !p.locations.is_empty());
+    Ok(BoardLevel { module, text, ports: outer, init_clock })
+}
+
+/// The packed range of a port that is an array.
+fn range(port: &TopPort) -> Option<String> {
+    port.bus.then(|| format!("[{}:0]", port.width.saturating_sub(1)))
 }
 
 /// Renders a template that is part of the program, without escaping.
