@@ -23,9 +23,13 @@ pub fn closure(roots: &[&str]) -> Result<Vec<Package>> {
     let folder = tempfile::tempdir()?;
     let status = folder.path().join("status");
     std::fs::write(&status, "")?;
+    // An empty archive folder as well: apt leaves out what it has already downloaded.
+    let archives = folder.path().join("archives");
+    std::fs::create_dir_all(archives.join("partial"))?;
     let mut command = Command::new("apt-get");
     command.args(["install", "--print-uris", "--yes", "-qq", "--no-install-recommends", "-o", "Debug::NoLocking=1", "-o"]);
-    command.arg(format!("Dir::State::status={}", status.display())).args(roots).env("LC_ALL", "C");
+    command.arg(format!("Dir::State::status={}", status.display()));
+    command.arg("-o").arg(format!("Dir::Cache::archives={}", archives.display())).args(roots).env("LC_ALL", "C");
     let output = run::output(&mut command)?;
     let mut packages = output.lines().filter_map(parse).collect::<Vec<_>>();
     if packages.is_empty() {
