@@ -193,7 +193,7 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     let read = |name: &str| fs::read_to_string(placed.folder.join(name)).map_err(io);
     let unreadable = |why: String| Diagnostic::error("GW0617", format!("what nextpnr reported is not readable: {why}"));
     let report = Report::parse(&read("timing.json")?).map_err(unreadable)?;
-    let delays = delays::read_back(&read("placed.json")?, &read("placed.config")?, job.top).map_err(unreadable)?;
+    let delays = delays::read_back(&read("placed.json")?, &read("placed.config")?).map_err(unreadable)?;
     report.judge(job.allow_timing_failure)?;
 
     let ecppack = tools.ecppack()?;
