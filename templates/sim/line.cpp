@@ -3,7 +3,7 @@
 Symbol LineIn::next(Time now) {
     if (!busy) {
         Time start;
-        if (!inlet.take(now, frame, start)) return {};
+        if (!inlet.take(now, frame, start, true)) return {};
         busy = true;
         at = 0;
     }

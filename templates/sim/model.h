@@ -40,8 +40,9 @@ public:
         base = free_at = now;
         started = true;
     }
-    /// Starts the next frame if it begins at or before `now`. `busy` counts from the first preamble bit.
-    bool take(Time now, Frame& into, Time& start) {
+    /// Starts the next frame if it begins at or before `now`. A line whose symbols follow a clock puts the first one `on_edge`:
+    /// it starts now, and the gap after it counts from there.
+    bool take(Time now, Frame& into, Time& start, bool on_edge) {
         if (!started) return false;
         if (!have && now >= next_poll) {
             have = wire.receive(held);
@@ -55,7 +56,7 @@ public:
             }
         }
         if (!have || held_start > now) return false;
-        start = held_start;
+        start = on_edge ? now : held_start;
         into = std::move(held);
         have = false;
         next_poll = 0;

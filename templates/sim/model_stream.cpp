@@ -45,7 +45,7 @@ private:
         }
         rx_valid.set(0);
         if (!active) {
-            if (!inlet.take(now, frame, begun)) return;
+            if (!inlet.take(now, frame, begun, false)) return;
             active = true;
             overflow = false;
             at = 0;
