@@ -385,6 +385,13 @@ fn until_and_signal_end_with_readable_files() {
     let last = text.lines().filter_map(|l| l.strip_prefix('#')?.parse::<u64>().ok()).max();
     assert_eq!(last, Some(10_000_000), "the last time in the trace, picoseconds");
 
+    // FST: a header block with the start and the end in bytes 9 to 24, big endian.
+    let trace = folder.path().join("t.fst");
+    let sim = simulator(&stream_plan(8, 8_000_000), Trace::Fst);
+    run(&sim, &RunOptions { trace: Some(trace.clone()), ..options.clone() }).unwrap_or_else(|d| panic!("{d:?}"));
+    let bytes = std::fs::read(&trace).unwrap();
+    assert_eq!((bytes[0], u64::from_be_bytes(bytes[17..25].try_into().unwrap())), (0, 10_000_000));
+
     let out = folder.path().join("out.pcap");
     let options = RunOptions { wires: vec![format!("pcap:,{}", out.display()).parse().unwrap()], drain_fs: Some(u64::MAX / 2), ..options };
     let options = RunOptions { until_fs: None, trace: None, ..options };
@@ -438,4 +445,15 @@ fn wires_that_cannot_be_are_refused() {
     plan.resources[0].class = "rgmi".into();
     let found = build(&plan, Trace::None, tools()).err().unwrap();
     assert_eq!((found.code, found.help.as_deref()), ("GW0703", Some("did you mean `rgmii`?")));
+}
+
+#[test]
+fn rgmii_at_another_speed_takes_no_frames_and_ends() {
+    let sim = simulator(&lines_plan(json!({ "mbps": 1000, "in-band-mbps": 100 }), &[]), Trace::None);
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("in.pcap"), pcap(&[(0, frame(60, 1))])).unwrap();
+    let wire = format!("eth0=pcap:{0}/in.pcap,{0}/out.pcap", folder.path().display());
+    let summary =
+        run(&sim, &RunOptions { wires: vec![wire.parse().unwrap()], ..RunOptions::default() }).unwrap_or_else(|d| panic!("{d:?}"));
+    assert_eq!((summary.ended_by.as_str(), summary.wire("eth0").unwrap().frames_in), ("input", 0));
 }
