@@ -44,30 +44,32 @@ public:
     /// it starts now, and the gap after it counts from there.
     bool take(Time now, Frame& into, Time& start, bool on_edge) {
         if (!started) return false;
-        if (!have && now >= next_poll) {
+        if (!have && skip-- == 0) {
             have = wire.receive(held);
+            skip = 0;
             if (have) {
                 Time earliest = wire.live() ? now : base + held.not_before;
                 Time after_gap = free_at == base ? base : free_at + held.gap * byte_time;
                 held_start = earliest > after_gap ? earliest : after_gap;
             } else {
-                // A look at a socket costs as much as ten evaluations of a small design.
-                next_poll = now + 32 * byte_time;
+                skip = LOOK_EVERY;
             }
         }
         if (!have || held_start > now) return false;
         start = on_edge ? now : held_start;
         into = std::move(held);
         have = false;
-        next_poll = 0;
         free_at = start + (into.preamble + 1 + into.bytes.size()) * byte_time;
         return true;
     }
     bool idle() const { return !have && wire.ended(); }
 
 private:
+    /// Clock cycles between looks at a silent wire: one costs as much as ten evaluations of a small design.
+    static constexpr unsigned LOOK_EVERY = 64;
     Wire& wire;
-    Time byte_time, base = 0, free_at = 0, next_poll = 0, held_start = 0;
+    unsigned skip = 0;
+    Time byte_time, base = 0, free_at = 0, held_start = 0;
     Frame held;
     bool have = false, started = false;
 };
