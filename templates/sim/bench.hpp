@@ -241,10 +241,10 @@ struct Sink {
     void drive() { ready = chance(percent); }
 };
 
-template <class D, class K>
-Source<D, K> source(D& d, K& k, uint8_t& l, uint8_t& e, uint8_t& v, uint8_t& r, unsigned b) { return {d, k, l, e, v, r, b}; }
-template <class D, class K>
-Sink<D, K> sink(D& d, K& k, uint8_t& l, uint8_t& e, uint8_t& v, uint8_t& r, unsigned b) { return {d, k, l, e, v, r, b}; }
+template <class Data, class Keep>
+Source<Data, Keep> source(Data& d, Keep& k, uint8_t& l, uint8_t& e, uint8_t& v, uint8_t& r, unsigned b) { return {d, k, l, e, v, r, b}; }
+template <class Data, class Keep>
+Sink<Data, Keep> sink(Data& d, Keep& k, uint8_t& l, uint8_t& e, uint8_t& v, uint8_t& r, unsigned b) { return {d, k, l, e, v, r, b}; }
 
 }  // namespace bench
 
