@@ -22,6 +22,8 @@ pub struct Bench {
     pub values: Vec<Values>,
     /// The whole text.
     pub text: String,
+    /// Headers beside it, name and text.
+    pub headers: Vec<(String, String)>,
 }
 
 impl Bench {
@@ -74,7 +76,7 @@ fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
     if values.is_empty() {
         values.push(Values::new());
     }
-    Ok(Bench { path: path.to_owned(), name, top, values, text })
+    Ok(Bench { path: path.to_owned(), name, top, values, text, headers: Vec::new() })
 }
 
 /// `W = 8, 32` is two sets; `W=8 DEPTH=16` is one.

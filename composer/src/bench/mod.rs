@@ -10,7 +10,8 @@
 //!
 //! `top` is a module of the folder's own project (with or without its name) or of `gw`; `tests/*.veryl` belong to the
 //! folder's project and hold wrappers with flat ports. Each `param` line is one set of values, or, with commas, one set per
-//! value; a bench without any runs once. The program sees the values as macros, includes `bench.hpp` and returns 0 when all is well.
+//! value; a bench without any runs once. Headers `tests/*.hpp` lie beside the program. A plugin whose benches need another plugin's
+//! modules and headers names its folder in `Cargo.toml`: `[package.metadata.gateweave] bench-with = ["../ip-udp"]`. The program sees the values as macros, includes `bench.hpp` and returns 0 when all is well.
 //! A bench that passed runs again only when its text, the emitted HDL that it uses or the header has changed.
 
 mod header;
@@ -70,7 +71,10 @@ impl Outcome {
 /// If a bench's header is wrong, the HDL does not compile or Verilator cannot be run. A bench that fails is no error.
 pub fn run(options: &Options, report: &mut dyn FnMut(&Outcome)) -> Result<Vec<Outcome>, Diagnostic> {
     let project = project(&options.library, &options.folder)?;
-    let benches = header::find(&options.folder, options.filter.as_deref())?;
+    let mut benches = header::find(&options.folder, options.filter.as_deref())?;
+    for bench in &mut benches {
+        bench.headers.clone_from(&project.headers);
+    }
     let compiled = sources::compile(&project)?;
     let mut outcomes = Vec::new();
     for bench in &benches {

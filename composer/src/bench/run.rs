@@ -60,6 +60,10 @@ fn key(options: &Options, bench: &Bench, module: &str, values: &Values, files: &
     add(HEADER);
     add(&options.verilator.to_string_lossy());
     add(&bench.text);
+    for (name, text) in &bench.headers {
+        add(name);
+        add(text);
+    }
     add(module);
     for (name, value) in values {
         add(name);
@@ -92,6 +96,9 @@ fn build(
     let text: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
     write(&source, &text.join("\n"))?;
     write(&folder.join("bench.hpp"), HEADER)?;
+    for (name, text) in &bench.headers {
+        write(&folder.join(name), text)?;
+    }
     write(&folder.join("bench.cpp"), &bench.text)?;
 
     let defines: String = values.iter().map(|(name, value)| format!(" -D{name}={value}")).collect();

@@ -15,6 +15,8 @@ pub struct Project {
     pub name: String,
     /// Sources of all projects.
     pub sources: Vec<Source>,
+    /// Headers of the benches, name and text.
+    pub headers: Vec<(String, String)>,
 }
 
 /// Reads a folder: the library itself (`gw`), or a plugin's crate (`hdl/` and the wrappers in `tests/`).
@@ -33,7 +35,17 @@ pub fn project(library: &Path, folder: &Path) -> Result<Project, Diagnostic> {
         add(&mut sources, &name, &folder.join("hdl"), &name)?;
     }
     add(&mut sources, &name, &folder.join("tests"), &format!("{name}/tests"))?;
-    Ok(Project { name, sources })
+    let mut headers = Vec::new();
+    if !own {
+        for other in bench_with(folder)? {
+            let other = folder.join(other);
+            let project = project_name(&other)?;
+            add(&mut sources, &project, &other.join("hdl"), &project)?;
+            add_headers(&mut headers, &other.join("tests"))?;
+        }
+    }
+    add_headers(&mut headers, &folder.join("tests"))?;
+    Ok(Project { name, sources, headers })
 }
 
 fn add(sources: &mut Vec<Source>, project: &str, folder: &Path, prefix: &str) -> Result<(), Diagnostic> {
@@ -45,6 +57,26 @@ fn add(sources: &mut Vec<Source>, project: &str, folder: &Path, prefix: &str) ->
         sources.push(Source { project: project.to_owned(), path: format!("{prefix}/{file}"), text: read(&path)? });
     }
     Ok(())
+}
+
+fn add_headers(headers: &mut Vec<(String, String)>, folder: &Path) -> Result<(), Diagnostic> {
+    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
+    let mut paths: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "hpp")).collect();
+    paths.sort();
+    for path in paths {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        headers.push((name, read(&path)?));
+    }
+    Ok(())
+}
+
+/// Folders of the plugins whose modules the benches need too, relative to the plugin's own.
+fn bench_with(folder: &Path) -> Result<Vec<String>, Diagnostic> {
+    let manifest = folder.join("Cargo.toml");
+    let document: toml_edit::DocumentMut =
+        read(&manifest)?.parse().map_err(|e| problem("GW0323", format!("`{}` is not TOML: {e}", manifest.display())))?;
+    let list = document.get("package").and_then(|p| p.get("metadata")).and_then(|m| m.get("gateweave")).and_then(|g| g.get("bench-with"));
+    Ok(list.and_then(|l| l.as_array()).map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()).unwrap_or_default())
 }
 
 /// `<name>_<version>` with `-` and `.` as `_`.

@@ -126,7 +126,7 @@ static void test_send(D& d) {
 }
 
 int main(int argc, char** argv) {
-    D d(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : std::random_device()());
+    D d(seed_of(argc, argv));
     d.in.push_back({pad(arp(0xffffffffffffull, 1, PEER_MAC, PEER_IP, 0, OUR_IP)), false, 0});
     d.settle();
     test_receive(d, -1, 0);

@@ -50,7 +50,7 @@ static void one(D& d, const Bytes& f, bool err, const std::string& what) {
     auto before = d.rx_events;
     d.out.clear();
     d.in.push_back({f, err, 0});
-    d.settle(60 + 2 * MTU / D::B);
+    d.settle();
     // Answers to strangers make us ask for their address.
     d.out.erase(std::remove_if(d.out.begin(), d.out.end(), [](const Frame& f) { return is_request(f.data); }), d.out.end());
     for (int e = 0; e < 15; e++) {
@@ -106,7 +106,7 @@ static Bytes on_wire(const Send& s, uint64_t mac) {
 
 static int send(D& d, int i, const Send& s) {
     d.client[i].send.push_back(s);
-    d.settle(60 + 2 * MTU / D::B);
+    d.settle();
     check(d.client[i].status.size() == 1, "tx_done once");
     int status = d.client[i].status.front();
     d.client[i].status.pop_front();
@@ -376,7 +376,7 @@ static void test_storm(D& d, int frames) {
 }
 
 int main(int argc, char** argv) {
-    D d(argc > 1 ? std::strtoull(argv[1], nullptr, 0) : std::random_device()());
+    D d(seed_of(argc, argv));
     host.mtu = MTU;
     host.clients = N;
     test_arp(d);

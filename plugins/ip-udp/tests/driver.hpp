@@ -239,7 +239,7 @@ template <class Top, int WIDTH, int CLIENTS> struct Driver {
         for (uint64_t i = 0; i < cycles; i++) step();
     }
     // Until all that was offered is in and nothing has come out for a while.
-    void settle(uint64_t quiet = 300) {
+    void settle(uint64_t quiet = 150) {
         uint64_t still = 0;
         size_t had = out.size();
         while (still < quiet) {

@@ -198,4 +198,10 @@ struct Host {
     }
 };
 
+// The seed of a run: the argument, else GATEWEAVE_SEED, else a new one.
+inline uint64_t seed_of(int argc, char** argv) {
+    const char* text = argc > 1 ? argv[1] : std::getenv("GATEWEAVE_SEED");
+    return text ? std::strtoull(text, nullptr, 0) : std::random_device()();
+}
+
 } // namespace net

@@ -6,7 +6,7 @@
 //
 // Frames back to back on the wire's own schedule: a frame of L bytes owns (max(L, 60) + 24) x 8 / rate. Every one must be
 // echoed, byte for byte, and what is under way after the last frame must be no more than early on.
-#include "../../ip-udp/tests/model.hpp"
+#include "model.hpp"
 #include "Vdut.h"
 #include "verilated.h"
 #include <deque>
@@ -157,7 +157,7 @@ template <class F> static void run(const std::string& name, size_t count, size_t
 }
 
 int main(int argc, char** argv) {
-    uint64_t seed = argc > 1 ? std::strtoull(argv[1], nullptr, 0) : std::random_device()();
+    uint64_t seed = seed_of(argc, argv);
     rng.seed(seed);
     std::printf("W=%d seed=%llu\n", W, (unsigned long long)seed);
     top = new Vdut;
