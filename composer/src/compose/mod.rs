@@ -1,2 +1,8 @@
+//! From the graph to the settled plan.
+
+pub mod graph;
+pub mod kinds;
+pub mod plan;
 pub mod pll;
 pub mod registers;
+pub mod rate;

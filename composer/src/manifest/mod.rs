@@ -3,4 +3,5 @@
 pub mod board;
 pub mod class;
 pub mod family;
+pub mod project;
 pub mod read;

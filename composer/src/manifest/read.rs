@@ -96,6 +96,28 @@ impl Doc {
         self.sink.take()
     }
 
+    /// Takes the diagnostics recorded so far and keeps the document.
+    pub fn take(&self) -> Diagnostics {
+        self.sink.take()
+    }
+
+    /// Place of the value at `path`, or of the deepest value on the way to it; `None` where not even the first step is there.
+    pub fn span_at(&self, path: &[String]) -> Option<Span> {
+        let mut range = None;
+        let mut item = self.document.as_item();
+        for step in path {
+            let next = match step.parse::<usize>() {
+                Ok(index) if item.is_array() || item.is_array_of_tables() => item.get(index),
+                _ => item.get(step.as_str()),
+            };
+            let Some(next) = next else { break };
+            let key = item.as_table_like().and_then(|t| t.get_key_value(step)).and_then(|(k, _)| k.span());
+            range = next.span().or(key).or(range);
+            item = next;
+        }
+        range.map(|range| Span { file: self.file.clone(), range })
+    }
+
     /// Adds a diagnostic to those of the document.
     pub fn push(&self, diagnostic: Diagnostic) {
         self.sink.borrow_mut().push(diagnostic);
@@ -256,6 +278,40 @@ impl<'a> Value<'a> {
             }),
             None => self.wrong("a table"),
         }
+    }
+
+    /// The tables of an array of tables.
+    pub fn tables(&self) -> Vec<Table<'a>> {
+        let Some(tables) = self.item.as_array_of_tables() else {
+            let _: Option<()> = self.wrong("an array of tables");
+            return Vec::new();
+        };
+        let tables = tables.iter().enumerate().map(|(index, table)| Table {
+            file: self.file,
+            table,
+            span: Span { file: self.file.clone(), range: table.span().unwrap_or(self.span.range.clone()) },
+            name: format!("{}[{index}]", self.name),
+            asked: RefCell::default(),
+            sink: self.sink.clone(),
+        });
+        tables.collect()
+    }
+
+    /// The members of a list, `None` where the value is not one.
+    pub fn items(&self) -> Option<Vec<Value<'a>>> {
+        let item: &'a Item = self.item;
+        let length = item.as_array()?.len();
+        let members = (0..length).filter_map(|index| {
+            let member = item.get(index)?;
+            Some(Value {
+                file: self.file,
+                item: member,
+                span: Span { file: self.file.clone(), range: member.span().unwrap_or(self.span.range.clone()) },
+                name: format!("{}[{index}]", self.name),
+                sink: self.sink.clone(),
+            })
+        });
+        Some(members.collect())
     }
 
     /// A list; a single value that is not a list counts as a list of one.
