@@ -126,7 +126,7 @@ fn missing_plugin(project: &Project, instance: &Instance, versions: &[&str], nam
 }
 
 /// Gives a host error the place of its instance.
-fn in_instance(mut error: Diagnostic, instance: &Instance) -> Diagnostic {
+pub fn in_instance(mut error: Diagnostic, instance: &Instance) -> Diagnostic {
     if error.span.is_none() {
         error = error.at(&instance.plugin.span);
     }
@@ -137,7 +137,7 @@ fn in_instance(mut error: Diagnostic, instance: &Instance) -> Diagnostic {
 }
 
 /// A plugin's own diagnostics, with places in the project file.
-fn translate(project: &Project, instance: &Instance, found: Vec<PluginDiagnostic>) -> Diagnostics {
+pub fn translate(project: &Project, instance: &Instance, found: Vec<PluginDiagnostic>) -> Diagnostics {
     let mut diagnostics = Diagnostics::default();
     for d in found {
         let severity = match d.severity {
