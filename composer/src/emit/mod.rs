@@ -1,5 +1,7 @@
-//! Files that are made from a plan.
+//! From the plan to files.
 
+pub mod clocks;
 pub mod constraints;
 pub mod registers;
+pub mod top;
 pub mod vendor;

@@ -99,8 +99,8 @@ pub struct ResourcePin {
     pub dir: &'static str,
     /// Bits.
     pub width: u32,
-    /// Whether the kind's interface calls it `clk`.
-    pub clock: bool,
+    /// Name in the kind's interface.
+    pub signal: String,
     /// Whether it is a vector even at one bit.
     pub vector: bool,
     /// One line.
@@ -183,7 +183,8 @@ pub fn literal(value: &Json) -> String {
         Json::String(text) => text.clone(),
         Json::Bool(true) => "1".to_owned(),
         Json::Bool(false) => "0".to_owned(),
-        Json::Array(list) => format!("'{{{}}}", list.iter().map(literal).collect::<Vec<_>>().join(", ")),
+        // One packed vector, the first member in the lowest bits.
+        Json::Array(list) => format!("{{{}}}", list.iter().rev().map(literal).collect::<Vec<_>>().join(", ")),
         other => other.to_string(),
     }
 }
@@ -274,7 +275,7 @@ fn board(input: &TopInput<'_>) -> Option<Section> {
         });
         for pin in &resource.pins {
             let outer = format!("{}_{}", ident(&resource.name), pin.name);
-            let inner = format!("{link}.{}", if pin.clock { "clk" } else { pin.name.as_str() });
+            let inner = format!("{link}.{}", pin.signal);
             match pin.dir {
                 "input" => section.assigns.push(pair(inner, outer)),
                 "output" => section.assigns.push(pair(outer, inner)),

@@ -9,11 +9,11 @@ use crate::cache::Cache;
 use crate::compose::graph::{self, BoardPort, End, Graph, Node};
 use crate::compose::kinds::{self, KindInfo};
 use crate::compose::plan::{self, BoardPlan, Plan};
-use crate::diag::{Diagnostic, Diagnostics, Severity};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::board::{self, Board, Claims, Resource};
 use crate::manifest::project::{Instance, Project};
-use crate::plugin::types::{PluginDiagnostic, PluginSeverity, Shape};
-use crate::plugin::{Host, Limits, Plugin, locate};
+use crate::plugin::types::{PluginDiagnostic, Shape};
+use crate::plugin::{Failure, Host, Limits, Plugin, error, locate};
 
 /// A project with everything settled that does not depend on what the HDL is for.
 pub struct Elaborated {
@@ -31,6 +31,8 @@ pub struct Elaborated {
     pub board_plan: BoardPlan,
     /// The loaded plugin of each node.
     pub plugins: Vec<Plugin>,
+    /// The host of all plugins; it counts the calls.
+    pub host: Host,
     /// Every file that was read, for the check whether anything changed.
     pub inputs: Vec<PathBuf>,
     /// Warnings so far.
@@ -62,7 +64,7 @@ pub fn elaborate(dir: &Path, cache: &Cache) -> Result<Elaborated, Diagnostics> {
     let (board, found) = Board::load_in(&path, &dirs)?;
     warnings.extend(found);
 
-    let host = Host::new(cache, Limits::default())?;
+    let host = Host::new(cache.root(), Limits::default());
     let plugins = load_plugins(&project, &host, &mut inputs)?;
     let mut kinds = kinds::built_in()?;
     let nodes = describe(&project, &board, &plugins, &mut kinds, &mut warnings)?;
@@ -73,7 +75,7 @@ pub fn elaborate(dir: &Path, cache: &Cache) -> Result<Elaborated, Diagnostics> {
     refine(&project, &board, &plugins, &mut graph, &board_plan, &mut warnings)?;
     check_claims(&graph, &board)?;
     let plan = plan::plan(&project, &graph, &kinds, &board_plan)?;
-    Ok(Elaborated { project, board, kinds, graph, plan, board_plan, plugins, inputs, warnings })
+    Ok(Elaborated { project, board, kinds, graph, plan, board_plan, plugins, host, inputs, warnings })
 }
 
 fn load_plugins(project: &Project, host: &Host, inputs: &mut Vec<PathBuf>) -> Result<Vec<Plugin>, Diagnostics> {
@@ -100,14 +102,20 @@ fn load_plugins(project: &Project, host: &Host, inputs: &mut Vec<PathBuf>) -> Re
             plugins.push(plugin.clone());
             continue;
         }
-        let plugin = found.component().and_then(|bytes| host.load(&found.name, &bytes));
-        match plugin {
+        let bytes = match found.component() {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                diagnostics.push(in_instance(error, instance));
+                continue;
+            }
+        };
+        match host.load(bytes) {
             Ok(plugin) => {
                 inputs.extend(found.inputs());
                 loaded.insert(key, plugin.clone());
                 plugins.push(plugin);
             }
-            Err(error) => diagnostics.push(in_instance(error, instance)),
+            Err(error) => diagnostics.push(error.diagnostic(&instance.name.value, Some(&instance.plugin.span))),
         }
     }
     diagnostics.finish(plugins).map(|(plugins, _)| plugins)
@@ -136,25 +144,9 @@ pub fn in_instance(mut error: Diagnostic, instance: &Instance) -> Diagnostic {
     error
 }
 
-/// A plugin's own diagnostics, with places in the project file.
-pub fn translate(project: &Project, instance: &Instance, found: Vec<PluginDiagnostic>) -> Diagnostics {
-    let mut diagnostics = Diagnostics::default();
-    for d in found {
-        let severity = match d.severity {
-            PluginSeverity::Error => Severity::Error,
-            PluginSeverity::Warning => Severity::Warning,
-            PluginSeverity::Note => Severity::Note,
-        };
-        let code = if d.code.is_empty() { String::new() } else { format!(" ({})", d.code) };
-        let message = format!("instance `{}`: {}{code}", instance.name.value, d.message);
-        let mut diagnostic = Diagnostic { severity, ..Diagnostic::error("GW0301", message) };
-        diagnostic = diagnostic.at(&project.param_span(instance, &d.pointer));
-        if let Some(help) = d.help {
-            diagnostic = diagnostic.help(help);
-        }
-        diagnostics.push(diagnostic);
-    }
-    diagnostics
+/// A failed answer of an instance's plugin, with places in the project file.
+pub fn failure(project: &Project, instance: &Instance, failure: &Failure) -> Diagnostics {
+    Diagnostics(failure.diagnostics(&instance.name.value, |pointer| Some(project.param_span(instance, pointer))))
 }
 
 fn describe(
@@ -168,27 +160,21 @@ fn describe(
     let mut diagnostics = Diagnostics::default();
     let mut nodes = Vec::new();
     for (instance, plugin) in project.instances.iter().zip(plugins) {
-        let about = match plugin.info() {
-            Ok(about) => about,
-            Err(error) => {
-                diagnostics.push(in_instance(error, instance));
-                continue;
-            }
-        };
+        let about = plugin.info().clone();
         if let Err(error) = kinds::add(kinds, &about.name, &about.kinds) {
             diagnostics.push(in_instance(error, instance));
         }
         let params = match crate::plugin::params::check(&about.params_schema, &instance.params) {
             Ok(params) => params,
             Err(found) => {
-                diagnostics.extend(translate(project, instance, found));
+                let place = |d: &PluginDiagnostic| Some(project.param_span(instance, &d.pointer));
+                diagnostics.extend(found.iter().map(|d| error::diagnostic(d, &instance.name.value, place(d))));
                 continue;
             }
         };
         match plugin.describe(&params, &facts) {
-            Ok(Ok(shape)) => nodes.push(Node { instance: instance.clone(), about, params, shape }),
-            Ok(Err(found)) => diagnostics.extend(translate(project, instance, found)),
-            Err(error) => diagnostics.push(in_instance(error, instance)),
+            Ok(shape) => nodes.push(Node { instance: instance.clone(), about, params, shape }),
+            Err(found) => diagnostics.extend(failure(project, instance, &found)),
         }
     }
     let (nodes, found) = diagnostics.finish(nodes)?;
@@ -212,18 +198,9 @@ fn refine(
         let node = &graph.nodes[index];
         let peers = graph.peers(index, &board_plan.ports);
         shapes.push(None);
-        match plugin.elaborate(&node.params, &facts, &peers) {
-            Ok(Ok(shape)) => {
-                let before: Vec<&str> = node.shape.ports.iter().map(|p| p.name.as_str()).collect();
-                if let Some(added) = shape.ports.iter().find(|p| !before.contains(&p.name.as_str())) {
-                    let message = format!("instance `{}`: plugin `{}` adds port `{}` in `elaborate`", node.instance.name.value, node.about.name, added.name);
-                    diagnostics.push(Diagnostic::error("GW0302", message).at(&node.instance.plugin.span).help("ports are declared in `describe`"));
-                    continue;
-                }
-                shapes[index] = Some(shape);
-            }
-            Ok(Err(found)) => diagnostics.extend(translate(project, &node.instance, found)),
-            Err(error) => diagnostics.push(in_instance(error, &node.instance)),
+        match plugin.elaborate(&node.params, &facts, &peers, &node.shape) {
+            Ok(shape) => shapes[index] = Some(shape),
+            Err(found) => diagnostics.extend(failure(project, &node.instance, &found)),
         }
     }
     let ((), found) = diagnostics.finish(())?;

@@ -11,10 +11,9 @@ use crate::cache::{self, Cache};
 use crate::compose::graph::{End, Graph};
 use crate::compose::plan::{self, Choice};
 use crate::compose::registers;
-use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::emit::{self, top};
 use crate::hdl;
-use crate::manifest::board::Board;
 use crate::plugin::types::{Language, Output, Plan as PluginPlan, Purpose, Role, Target};
 
 /// Name of the file that pins register addresses, beside `project.toml`.
@@ -81,7 +80,7 @@ pub fn generate(options: &Options, cache: &Cache) -> Result<(Generated, Diagnost
         top,
         system_verilog,
         files: files.keys().cloned().collect(),
-        plugin_calls: design.elaborated.plugins.iter().map(crate::plugin::Plugin::calls).max().unwrap_or(0),
+        plugin_calls: design.elaborated.host.calls(),
         hdl_passes: 1,
         unchanged: false,
     };
@@ -209,14 +208,13 @@ impl Design {
                 register_data_bits: 32,
             };
             match elaborated.plugins[index].generate(&plan) {
-                Ok(Ok(output)) => {
+                Ok(output) => {
                     outputs.push(output);
                     projects.push(project);
                 }
-                Ok(Err(found)) => {
-                    diagnostics.extend(super::elaborate::translate(&elaborated.project, &node.instance, found));
+                Err(found) => {
+                    diagnostics.extend(super::elaborate::failure(&elaborated.project, &node.instance, &found));
                 }
-                Err(error) => diagnostics.push(super::elaborate::in_instance(error, &node.instance)),
             }
         }
         let ((), _) = diagnostics.finish(())?;
@@ -477,12 +475,7 @@ fn resources(graph: &Graph, e: &Elaborated) -> Vec<top::ResourceUse> {
     for resource in &e.board.resources {
         let link = e.plan.links.iter().find(|l| matches!(&graph.edges[l.edge].provider, End::Board { resource: r } if *r == resource.name.value));
         let Some(link) = link else { continue };
-        used.push(emit::clocks::resource_use(&e.board, resource, &e.kinds, link.provider.width));
+        used.push(emit::clocks::resource_use(resource, &e.kinds, link.provider.width));
     }
     used
-}
-
-/// Place of the board in the project, for messages about clocks.
-pub fn board_span<'a>(board: &'a Board, project: &'a Span) -> &'a Span {
-    if board.span.range.is_empty() { project } else { &board.span }
 }

@@ -1,0 +1,179 @@
+//! Where the clocks come from: PLL settings, the clock part of the top level, and the pins of resources.
+
+use std::collections::BTreeMap;
+
+use super::top::{ClockTree, Inst, Pair, ResourcePin, ResourceUse, Section, Var};
+use crate::compose::kinds::KindInfo;
+use crate::compose::plan::Plan;
+use crate::compose::pll::{self, ClockAsk, PllMiss, PllPlan};
+use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::manifest::board::{Board, Dir, Resource};
+use crate::plugin::types::Target;
+
+/// A clock as it will be.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct MadeClock {
+    /// Name of the net, without `clk_`.
+    pub name: String,
+    /// What was asked, in Hz.
+    pub asked_hz: u64,
+    /// What the PLL makes, in Hz.
+    pub made_hz: u64,
+}
+
+/// Clock sources of a design.
+#[derive(Clone, Debug, Default)]
+pub struct Clocks {
+    /// For the top level.
+    pub tree: ClockTree,
+    /// PLL settings, on a board that has one.
+    pub pll: Option<PllPlan>,
+    /// Clocks made from the board's oscillator, in the order of the plan.
+    pub made: Vec<MadeClock>,
+}
+
+/// Reset input of a simulated top level, active high.
+pub const SIMULATION_RESET: &str = "reset_in";
+
+/// Makes the clocks of a plan from the board's default oscillator.
+///
+/// # Errors
+/// `GW0415` if the PLL cannot make them, with the nearest that it can; `GW0416` if the board has no oscillator.
+pub fn plan(board: &Board, plan: &Plan, target: Target, project: &Span) -> Result<Clocks, Diagnostics> {
+    let asked: Vec<_> = plan.clocks.iter().filter(|c| c.resource.is_none()).collect();
+    let exact = || asked.iter().map(|c| MadeClock { name: c.name.clone(), asked_hz: c.hz, made_hz: c.hz }).collect();
+    let mut tree = ClockTree::default();
+    let limits = board.pll_limits();
+    if limits.is_none() || target == Target::Lint {
+        tree.reset = Some((SIMULATION_RESET.to_owned(), false, "Asynchronous reset, active high".to_owned()));
+        return Ok(Clocks { tree, pll: None, made: exact() });
+    }
+    let Some((limits, oscillator)) = limits.zip(board.default_clock()) else {
+        return Err(Diagnostic::error("GW0416", format!("board `{}` has no oscillator", board.name.value)).at(project).into());
+    };
+    let asks: Vec<ClockAsk> =
+        asked.iter().map(|c| ClockAsk { hz: c.hz, tolerance_ppm: c.tolerance_ppm, phase_mdeg: c.phase_mdeg }).collect();
+    let found = pll::solve(limits, oscillator.hz, &asks).map_err(|miss| refusal(&miss, &asked, project))?;
+    let made: Vec<MadeClock> = asked
+        .iter()
+        .enumerate()
+        .map(|(i, c)| MadeClock {
+            name: c.name.clone(),
+            asked_hz: c.hz,
+            made_hz: found.output_of(i).map_or(c.hz, |o| o.hz.round()),
+        })
+        .collect();
+    if target == Target::Simulation {
+        tree.reset = Some((SIMULATION_RESET.to_owned(), false, "Asynchronous reset, active high".to_owned()));
+        return Ok(Clocks { tree, pll: Some(found), made });
+    }
+
+    let input = oscillator.name.value.clone();
+    let mut section = Section { title: String::new(), ..Section::default() };
+    tree.inputs.push((input.clone(), format!("Oscillator, {} MHz", oscillator.hz as f64 / 1e6)));
+    let mut source = input.clone();
+    if oscillator.pin_n.is_some() {
+        tree.inputs.push((format!("{input}_n"), "Its negative pin".to_owned()));
+        source = format!("{input}_single");
+        section.vars.push(Var { name: source.clone(), kind: "logic".to_owned() });
+        section.insts.push(Inst {
+            name: format!("u_{input}"),
+            module: "io::diff_in".to_owned(),
+            ports: vec![
+                Pair { name: "p".into(), value: input.clone() },
+                Pair { name: "n".into(), value: format!("{input}_n") },
+                Pair { name: "o".into(), value: source.clone() },
+            ],
+            ..Inst::default()
+        });
+    }
+    let reset = board.resets.first();
+    tree.reset = reset.map(|r| (r.name.value.clone(), r.active_low, "Reset button".to_owned()));
+    let pll_reset = match &tree.reset {
+        Some((name, true, _)) => format!("!{name}"),
+        Some((name, false, _)) => name.clone(),
+        None => "0".to_owned(),
+    };
+    section.vars.push(Var { name: "pll_locked".to_owned(), kind: "logic".to_owned() });
+    let parameters = found.parameters();
+    let ports = parameters.iter().filter(|(n, _)| n.ends_with("_EIGHTHS") && n.starts_with('O')).count();
+    let mut connections = vec![
+        Pair { name: "clk_in".into(), value: source },
+        Pair { name: "rst".into(), value: pll_reset },
+        Pair { name: "locked".into(), value: "pll_locked".into() },
+    ];
+    for port in 0..ports as u32 {
+        let net = found.outputs.iter().find(|o| o.port == port).and_then(|o| o.ask).and_then(|a| asked.get(a));
+        let value = net.map_or_else(|| "_".to_owned(), |net| format!("pll_{}", net.name));
+        if let Some(net) = net {
+            section.vars.push(Var { name: value.clone(), kind: "logic".to_owned() });
+            section.insts.push(Inst {
+                name: format!("u_clock_{}", net.name),
+                module: "io::clock_buffer".to_owned(),
+                ports: vec![
+                    Pair { name: "i".into(), value: value.clone() },
+                    Pair { name: "o".into(), value: format!("clk_{}", net.name) },
+                ],
+                ..Inst::default()
+            });
+        }
+        connections.push(Pair { name: format!("clk{port}"), value });
+    }
+    section.insts.insert(
+        section.insts.len().min(usize::from(oscillator.pin_n.is_some())),
+        Inst {
+            name: "u_pll".to_owned(),
+            module: "io::pll".to_owned(),
+            params: parameters.into_iter().map(|(name, value)| Pair { name, value: value.to_string() }).collect(),
+            ports: connections,
+            ..Inst::default()
+        },
+    );
+    tree.section = section;
+    tree.not_ready = Some("!pll_locked".to_owned());
+    Ok(Clocks { tree, pll: Some(found), made })
+}
+
+fn refusal(miss: &PllMiss, asked: &[&crate::compose::plan::ClockNet], project: &Span) -> Diagnostic {
+    let name = match miss {
+        PllMiss::Clock { ask, .. } => asked.get(*ask).map(|c| format!("clock `{}`: ", c.name)),
+        _ => None,
+    };
+    Diagnostic::error("GW0415", format!("{}{miss}", name.unwrap_or_default())).at(project)
+}
+
+/// A resource in use, with its pins.
+pub fn resource_use(resource: &Resource, kinds: &BTreeMap<String, KindInfo>, width: u32) -> ResourceUse {
+    let pins = resource
+        .pins
+        .iter()
+        .filter(|p| !p.spec.signal.is_empty())
+        .map(|p| ResourcePin {
+            name: p.spec.name.clone(),
+            signal: p.spec.signal.clone(),
+            dir: match p.spec.dir {
+                Dir::In => "input",
+                Dir::Out => "output",
+                Dir::InOut => "inout",
+            },
+            width: p.width(width),
+            vector: p.spec.width != crate::manifest::board::Width::Fixed(1),
+            doc: p.spec.doc.clone(),
+        })
+        .collect();
+    let kind = kinds.get(&resource.class.kind);
+    let mut params: Vec<(String, String)> =
+        kind.map(|k| k.parameters.iter().map(|p| (p.clone(), width.to_string())).collect()).unwrap_or_default();
+    for pin in &resource.pins {
+        if let Some(name) = &pin.spec.param {
+            params.retain(|(n, _)| n != name);
+            params.push((name.clone(), pin.width(width).to_string()));
+        }
+    }
+    ResourceUse {
+        name: resource.name.value.clone(),
+        interface: kind.map_or_else(|| resource.class.name.replace('-', "_"), |k| k.interface.clone()),
+        params,
+        pins,
+    }
+}
