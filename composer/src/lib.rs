@@ -13,19 +13,19 @@
 //! every message, [`cache`] keeps what was computed, [`assets`] are the files inside the program.
 
 pub mod assets;
-pub mod build;
-pub mod report;
-pub mod pipeline;
-pub mod cli;
 pub mod bench;
+pub mod build;
 pub mod cache;
+pub mod cli;
 pub mod compose;
 pub mod diag;
 pub mod emit;
 pub mod hdl;
 pub mod manifest;
+pub mod pipeline;
 pub mod plugin;
 pub mod regs_client;
+pub mod report;
 pub mod sim;
 pub mod tools;
 

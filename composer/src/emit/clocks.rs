@@ -7,8 +7,9 @@ use crate::compose::kinds::KindInfo;
 use crate::compose::plan::Plan;
 use crate::compose::pll::{self, ClockAsk, PllMiss, PllPlan};
 use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::emit::constraints::{ClockAt, ClockLine, Constraints, rgmii_delays};
 use crate::manifest::board::{Board, Dir, Resource};
-use crate::plugin::types::Target;
+use crate::plugin::types::{Target, Timing};
 
 /// A clock as it will be.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -176,4 +177,37 @@ pub fn resource_use(resource: &Resource, kinds: &BTreeMap<String, KindInfo>, wid
         params,
         pins,
     }
+}
+
+/// What goes into the constraint file of a design.
+pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used: &[(&Resource, u32)], timing: &[Timing]) -> Constraints {
+    let mut all = Constraints { design: name.to_owned(), exceptions: timing.to_vec(), ..Constraints::default() };
+    if let Some(oscillator) = board.default_clock() {
+        all.ports.extend(oscillator.top_ports());
+        all.clocks.push(ClockLine {
+            at: ClockAt::Port(oscillator.name.value.clone()),
+            hz: oscillator.hz,
+            comment: "oscillator".to_owned(),
+        });
+    }
+    all.ports.extend(board.resets.first().map(|r| r.top_port()));
+    for made in &clocks.made {
+        all.clocks.push(ClockLine { at: ClockAt::PllNet(format!("clk_{}", made.name)), hz: made.made_hz, comment: String::new() });
+    }
+    for (resource, width) in used {
+        all.ports.extend(resource.top_ports(*width));
+        if let Some(net) = plan.clocks.iter().find(|c| c.resource.as_deref() == Some(&resource.name.value))
+            && let Some(pin) = resource.class.clock_pin()
+        {
+            let port = format!("{}_{}", resource.name.value, pin.name);
+            all.clocks.push(ClockLine { at: ClockAt::Port(port), hz: net.hz, comment: format!("comes in on {}", resource.name.value) });
+        }
+        if resource.class.name == "rgmii" {
+            all.delays.extend(rgmii_delays(resource));
+        }
+        if resource.class.name == "stream" {
+            all.hard_macs.push((*resource).clone());
+        }
+    }
+    all
 }

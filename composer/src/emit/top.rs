@@ -239,7 +239,7 @@ fn clocks_and_resets(input: &TopInput<'_>) -> Section {
     if let Some((name, active_low, _)) = &input.clocks.reset {
         causes.push(if *active_low { format!("!{name}") } else { name.clone() });
     }
-    section.vars.push(Var { name: "reset_asked".to_owned(), kind: "'_ logic".to_owned() });
+    section.vars.push(Var { name: "reset_asked".to_owned(), kind: "'_ reset_async_high".to_owned() });
     section.assigns.push(pair("reset_asked", if causes.is_empty() { "0".to_owned() } else { causes.join(" || ") }));
     for net in &input.plan.clocks {
         if input.target == Target::Fpga || net.resource.is_some() {
@@ -251,7 +251,7 @@ fn clocks_and_resets(input: &TopInput<'_>) -> Section {
             module: "gw::reset_bridge".to_owned(),
             ports: vec![
                 pair("clk", format!("clk_{}", net.name)),
-                pair("async_in", "reset_asked"),
+                pair("arst", "reset_asked"),
                 pair("rst", format!("rst_{}", net.name)),
             ],
             ..Inst::default()
@@ -419,12 +419,12 @@ fn stub(kind: &KindInfo, instance: &str, port: &Port, end: String, width: u32, n
         ports.push(pair("clk", format!("clk_{}", net.name)));
         ports.push(pair("rst", format!("rst_{}", net.name)));
     }
-    ports.push(pair("link", end));
+    ports.push(pair(if kind.kind.protocol == Protocol::Packets { "p" } else { "link" }, end));
     Inst {
         name: format!("u_stub_{}_{}", ident(instance), ident(&port.name)),
         doc: Some(format!("Nothing is linked to `{instance}.{}`.", port.name)),
         module: format!("gw::{}_stub_{role}", kind.interface),
-        params: link_params(kind, width),
+        params: if kind.kind.protocol == Protocol::Packets { Vec::new() } else { link_params(kind, width) },
         ports,
         ..Inst::default()
     }
@@ -461,17 +461,17 @@ fn adapters(input: &TopInput<'_>, link: &PlannedLink, section: &mut Section) {
             Adapter::Crossing => {
                 let (p, c) = (net(before_clock), net(clock));
                 let ports = vec![
-                    pair("clk_p", format!("clk_{p}")),
-                    pair("rst_p", format!("rst_{p}")),
-                    pair("clk_c", format!("clk_{c}")),
-                    pair("rst_c", format!("rst_{c}")),
+                    pair("clk_up", format!("clk_{p}")),
+                    pair("rst_up", format!("rst_{p}")),
+                    pair("clk_down", format!("clk_{c}")),
+                    pair("rst_down", format!("rst_{c}")),
                 ];
                 ("gw::packet_cdc", packets_params(kind, width), ports)
             }
             Adapter::Width => {
                 let params = vec![
-                    pair("WP", before_width.to_string()),
-                    pair("WC", width.to_string()),
+                    pair("UP", before_width.to_string()),
+                    pair("DOWN", width.to_string()),
                     pair("RU", kind.rx_user.clone()),
                     pair("TU", kind.tx_user.clone()),
                 ];
@@ -480,13 +480,13 @@ fn adapters(input: &TopInput<'_>, link: &PlannedLink, section: &mut Section) {
             }
             Adapter::Store(bytes) => {
                 let mut params = packets_params(kind, width);
-                params.push(pair("BYTES", bytes.to_string()));
+                params.push(pair("BYTES", bytes.next_power_of_two().to_string()));
                 let n = net(clock);
-                ("gw::packet_store_tx", params, vec![pair("clk", format!("clk_{n}")), pair("rst", format!("rst_{n}"))])
+                ("gw::packet_store", params, vec![pair("clk", format!("clk_{n}")), pair("rst", format!("rst_{n}"))])
             }
         };
-        ports.push(pair("provider", from.clone()));
-        ports.push(pair("client", to.clone()));
+        ports.push(pair("up", from.clone()));
+        ports.push(pair("down", to.clone()));
         section.insts.push(Inst {
             name: format!("u_{}_{step}", base.trim_start_matches("l_")),
             doc: Some(format!("{} -> {}", end_name(graph, &edge.provider), end_name(graph, &edge.client))),

@@ -65,7 +65,7 @@ pub fn elaborate(dir: &Path, cache: &Cache) -> Result<Elaborated, Diagnostics> {
     warnings.extend(found);
 
     let host = Host::new(cache.root(), Limits::default());
-    let plugins = load_plugins(&project, &host, &mut inputs)?;
+    let plugins = load_plugins(&project, &host, cache, &mut inputs)?;
     let mut kinds = kinds::built_in()?;
     let nodes = describe(&project, &board, &plugins, &mut kinds, &mut warnings)?;
 
@@ -78,7 +78,7 @@ pub fn elaborate(dir: &Path, cache: &Cache) -> Result<Elaborated, Diagnostics> {
     Ok(Elaborated { project, board, kinds, graph, plan, board_plan, plugins, host, inputs, warnings })
 }
 
-fn load_plugins(project: &Project, host: &Host, inputs: &mut Vec<PathBuf>) -> Result<Vec<Plugin>, Diagnostics> {
+fn load_plugins(project: &Project, host: &Host, cache: &Cache, inputs: &mut Vec<PathBuf>) -> Result<Vec<Plugin>, Diagnostics> {
     let dirs: Vec<PathBuf> = project.plugin_dirs.iter().map(|d| d.value.clone()).collect();
     for folder in &project.plugin_dirs {
         if !folder.value.is_dir() {
@@ -86,51 +86,55 @@ fn load_plugins(project: &Project, host: &Host, inputs: &mut Vec<PathBuf>) -> Re
             return Err(Diagnostic::error("GW0101", message).at(&folder.span).help("paths are relative to project.toml").into());
         }
     }
-    let crates = locate(&dirs)?;
+    let crates = locate::locate(&dirs, cache.root())
+        .map_err(|list| Diagnostics(list.iter().map(|e| e.diagnostic("project.plugins", project.plugin_dirs.first().map(|d| &d.span))).collect()))?;
+    build_stale(project, &crates)?;
     let mut diagnostics = Diagnostics::default();
     let mut plugins = Vec::new();
     let mut loaded: BTreeMap<String, Plugin> = BTreeMap::new();
     for instance in &project.instances {
-        let named: Vec<_> = crates.iter().filter(|c| c.name == instance.plugin.value).collect();
-        let wanted = |version: &str| instance.version.as_ref().is_none_or(|v| v.value == version);
-        let Some(found) = named.iter().rev().find(|c| wanted(&c.version)) else {
-            diagnostics.push(missing_plugin(project, instance, &named.iter().map(|c| c.version.as_str()).collect::<Vec<_>>(), &crates.iter().map(|c| c.name.as_str()).collect::<Vec<_>>()));
+        let Some(found) = crates.iter().find(|c| c.name == instance.plugin.value) else {
+            diagnostics.push(missing_plugin(project, instance, crates.iter().map(|c| c.name.as_str())));
             continue;
         };
-        let key = format!("{}@{}", found.name, found.version);
-        if let Some(plugin) = loaded.get(&key) {
+        if let Some(plugin) = loaded.get(&found.name) {
             plugins.push(plugin.clone());
             continue;
         }
-        let bytes = match found.component() {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                diagnostics.push(in_instance(error, instance));
-                continue;
-            }
-        };
-        match host.load(bytes) {
+        match found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)) {
             Ok(plugin) => {
-                inputs.extend(found.inputs());
-                loaded.insert(key, plugin.clone());
+                inputs.push(found.built().ok().flatten().unwrap_or_else(|| found.path().to_owned()));
+                loaded.insert(found.name.clone(), plugin.clone());
                 plugins.push(plugin);
             }
-            Err(error) => diagnostics.push(error.diagnostic(&instance.name.value, Some(&instance.plugin.span))),
+            Err(error) => diagnostics.push(error.diagnostic(&who(instance), Some(&instance.plugin.span))),
         }
     }
     diagnostics.finish(plugins).map(|(plugins, _)| plugins)
 }
 
-fn missing_plugin(project: &Project, instance: &Instance, versions: &[&str], names: &[&str]) -> Diagnostic {
-    if let (Some(version), false) = (&instance.version, versions.is_empty()) {
-        let message = format!("plugin `{}` has no version {}", instance.plugin.value, version.value);
-        return Diagnostic::error("GW0112", message).at(&version.span).help(format!("versions at hand: {}", versions.join(", ")));
-    }
+fn missing_plugin<'a>(project: &Project, instance: &Instance, names: impl Iterator<Item = &'a str>) -> Diagnostic {
     let diagnostic = Diagnostic::error("GW0112", format!("there is no plugin `{}`", instance.plugin.value)).at(&instance.plugin.span);
     if project.plugin_dirs.is_empty() {
         return diagnostic.help("`project.plugins` names no folder to look in");
     }
-    diagnostic.nearest(&instance.plugin, names.iter().copied())
+    diagnostic.nearest(&instance.plugin, names)
+}
+
+/// Builds the crates that the project uses and whose sources changed, all in one go.
+fn build_stale(project: &Project, crates: &[locate::PluginCrate]) -> Result<(), Diagnostics> {
+    let used = |c: &&locate::PluginCrate| project.instances.iter().any(|i| i.plugin.value == c.name);
+    let wanted: Vec<_> = crates.iter().filter(used).cloned().collect();
+    let errors = match locate::build_stale(&wanted, &|line| eprintln!("{line}")) {
+        Ok(_) => return Ok(()),
+        Err(errors) => errors,
+    };
+    let found = errors.iter().map(|(name, error)| {
+        let instance = project.instances.iter().find(|i| i.plugin.value == *name);
+        let who = instance.map_or_else(|| format!("plugin `{name}`"), |i| format!("instance `{}` (plugin `{name}`)", i.name.value));
+        error.diagnostic(&who, instance.map(|i| &i.plugin.span))
+    });
+    Err(Diagnostics(found.collect()))
 }
 
 /// Gives a host error the place of its instance.
@@ -144,9 +148,14 @@ pub fn in_instance(mut error: Diagnostic, instance: &Instance) -> Diagnostic {
     error
 }
 
+/// How messages name an instance.
+pub fn who(instance: &Instance) -> String {
+    format!("instance `{}` (plugin `{}`)", instance.name.value, instance.plugin.value)
+}
+
 /// A failed answer of an instance's plugin, with places in the project file.
 pub fn failure(project: &Project, instance: &Instance, failure: &Failure) -> Diagnostics {
-    Diagnostics(failure.diagnostics(&instance.name.value, |pointer| Some(project.param_span(instance, pointer))))
+    Diagnostics(failure.diagnostics(&who(instance), |pointer| Some(project.param_span(instance, pointer))))
 }
 
 fn describe(
@@ -168,7 +177,7 @@ fn describe(
             Ok(params) => params,
             Err(found) => {
                 let place = |d: &PluginDiagnostic| Some(project.param_span(instance, &d.pointer));
-                diagnostics.extend(found.iter().map(|d| error::diagnostic(d, &instance.name.value, place(d))));
+                diagnostics.extend(found.iter().map(|d| error::diagnostic(d, &who(instance), place(d))));
                 continue;
             }
         };

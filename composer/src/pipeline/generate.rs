@@ -67,7 +67,7 @@ pub fn generate(options: &Options, cache: &Cache) -> Result<(Generated, Diagnost
     let elaborated = elaborate(&options.dir, cache)?;
     let out = super::out_dir(&elaborated.project, options.out.as_deref());
     let design = Design::make(elaborated, options.target)?;
-    let (files, top, system_verilog) = design.files(&options.dir)?;
+    let (files, top, system_verilog) = design.files()?;
     write_all(&out, &files)?;
     if let Some(lock) = &design.registers.lock {
         let path = options.dir.join(REGISTERS_LOCK);
@@ -226,8 +226,7 @@ impl Design {
     /// # Errors
     /// `GW0501` for HDL that does not pass Veryl.
     #[allow(clippy::type_complexity)]
-    pub fn files(&self, dir: &Path) -> Result<(BTreeMap<PathBuf, String>, String, Vec<PathBuf>), Diagnostics> {
-        let _ = dir;
+    pub fn files(&self) -> Result<(BTreeMap<PathBuf, String>, String, Vec<PathBuf>), Diagnostics> {
         let e = &self.elaborated;
         let name = top::ident(&e.project.name.value);
         let title = format!("{} on {}", e.project.name.value, e.board.name.value);
@@ -274,10 +273,14 @@ impl Design {
         }
         let list = ordered.iter().map(|p| p.strip_prefix(&base).unwrap_or(p).display().to_string() + "\n").collect::<String>();
         files.insert(base.join("files.f"), list);
-        if self.target != Target::Simulation {
+        let top = format!("top_{name}");
+        if self.target == Target::Simulation {
+            let plan = super::simulate::sim_plan(self, &top);
+            files.insert("sim/plan.json".into(), pretty(&json!(plan)));
+        } else {
             self.documents(&mut files)?;
         }
-        Ok((files, format!("top_{name}"), ordered))
+        Ok((files, top, ordered))
     }
 
     /// The composer's cells, the kinds and the family's primitives.
@@ -368,11 +371,44 @@ impl Design {
             files.insert("registers.svd".into(), made.svd);
             files.insert("registers.md".into(), made.markdown);
         }
-        for (path, text) in emit::clocks::constraints(self)? {
-            files.insert(path, text);
-        }
+        self.constraints(files)?;
         files.insert("plan.json".into(), pretty(&self.plan_json()));
         files.insert("diagram.svg".into(), crate::report::diagram::svg(&e.graph, &e.plan, &e.kinds));
+        Ok(())
+    }
+
+    /// The constraint file; for a board without an open flow the vendor's script as well.
+    fn constraints(&self, files: &mut BTreeMap<PathBuf, String>) -> Result<(), Diagnostics> {
+        let e = &self.elaborated;
+        if e.board.is_simulation_only() {
+            return Ok(());
+        }
+        let name = top::ident(&e.project.name.value);
+        let used: Vec<_> = self
+            .resources
+            .iter()
+            .filter_map(|u| {
+                let link = e.plan.links.iter().find(|l| matches!(&e.graph.edges[l.edge].provider, End::Board { resource } if *resource == u.name))?;
+                Some((e.board.resource(&u.name)?, link.provider.width))
+            })
+            .collect();
+        let timing: Vec<_> = self.outputs.iter().flat_map(|o| o.timing.iter().cloned()).collect();
+        let all = emit::clocks::constraints(&name, &e.board, &e.plan, &self.clocks, &used, &timing);
+        if e.board.flow.open {
+            files.insert(format!("{name}.lpf").into(), all.lpf(&e.board)?);
+            return Ok(());
+        }
+        let xdc = format!("{name}.xdc");
+        files.insert(xdc.clone().into(), all.xdc(&e.board)?);
+        let sources: Vec<String> = files.keys().filter(|p| p.extension().is_some_and(|x| x == "sv")).map(|p| p.display().to_string()).collect();
+        let project = emit::vendor::VivadoProject {
+            design: &name,
+            top: &format!("top_{name}"),
+            sources: &sources,
+            xdc: &xdc,
+            hard_macs: &all.hard_macs,
+        };
+        files.insert(format!("{name}.tcl").into(), project.tcl(&e.board)?);
         Ok(())
     }
 

@@ -1,8 +1,10 @@
 //! The way from a project to files, in the order that data flows:
 //! [`elaborate`] (manifest to plan), [`generate`] (plan to HDL, constraints and documents), then the tools.
 
+pub mod bitstream;
 pub mod elaborate;
 pub mod generate;
+pub mod simulate;
 mod stamp;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,125 @@
+//! From generated files to a bitstream, or, where no open flow exists, to a checked vendor project.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value as Json, json};
+
+use super::elaborate::board_dirs;
+use super::generate::{Generated, Options, generate, pretty};
+use crate::build::ecp5::{self, Job, Part};
+use crate::build::family::{Family, synthesize_only};
+use crate::cache::write_atomic;
+use crate::diag::{Diagnostic, Diagnostics};
+use crate::hdl::Emitted;
+use crate::manifest::board::{self, Board};
+use crate::manifest::project::Project;
+use crate::plugin::types::Target;
+use crate::report;
+use crate::tools::Tools;
+
+/// What `build` is asked for.
+#[derive(Clone, Debug)]
+pub struct BuildOptions {
+    /// Folder of the project.
+    pub dir: PathBuf,
+    /// Folder for the output.
+    pub out: Option<PathBuf>,
+    /// Seed of the placement.
+    pub seed: u32,
+    /// Whether a clock may miss its frequency.
+    pub allow_timing_failure: bool,
+}
+
+/// Generates, synthesizes, places, packs. Returns the report as data and as text.
+///
+/// # Errors
+/// Of the project, of the tools; `GW0651` for a board that exists in simulation only.
+pub fn build(tools: &Tools, options: &BuildOptions) -> Result<(Json, String, Diagnostics), Diagnostics> {
+    let generate_options = Options { dir: options.dir.clone(), out: options.out.clone(), target: Target::Fpga };
+    let (made, warnings) = generate(&generate_options, &tools.cache)?;
+    let project = Project::load(&options.dir)?;
+    let dirs = board_dirs(Some(&project), &tools.cache)?;
+    let path = board::find(&dirs, &project.board, Some(&project.board.span))?;
+    let (board, _) = Board::load_in(&path, &dirs)?;
+    if board.is_simulation_only() {
+        return Err(Diagnostic::error("GW0651", format!("board `{}` exists in simulation only", board.name.value))
+            .at(&project.board.span)
+            .help("use `gateweave sim`, or name a board that has a bitstream")
+            .into());
+    }
+    let files = emitted(&made)?;
+    let (report, text) = if board.flow.open {
+        bitstream(tools, options, &made, &board, &files)?
+    } else {
+        vendor(tools, &made, &board, &files)?
+    };
+    let path = made.out.join("report.json");
+    write_atomic(&path, pretty(&report).as_bytes())
+        .map_err(|e| Diagnostic::error("GW0111", format!("cannot write `{}`: {e}", path.display())))?;
+    Ok((report, text, warnings))
+}
+
+/// The SystemVerilog of a generated project, in order.
+///
+/// # Errors
+/// `GW0111` if a file cannot be read.
+pub fn emitted(made: &Generated) -> Result<Vec<Emitted>, Diagnostics> {
+    let mut files = Vec::new();
+    for path in &made.system_verilog {
+        let whole = made.out.join(path);
+        let text = std::fs::read_to_string(&whole)
+            .map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", whole.display())))?;
+        files.push(Emitted { path: path.to_string_lossy().into_owned(), text });
+    }
+    Ok(files)
+}
+
+fn plan_of(out: &Path) -> Json {
+    std::fs::read(out.join("plan.json")).ok().and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or(Json::Null)
+}
+
+fn bitstream(tools: &Tools, options: &BuildOptions, made: &Generated, board: &Board, files: &[Emitted]) -> Result<(Json, String), Diagnostics> {
+    let name = super::super::emit::top::ident(&made.name);
+    let lpf = std::fs::read_to_string(made.out.join(format!("{name}.lpf")))
+        .map_err(|e| Diagnostic::error("GW0111", format!("cannot read the constraints: {e}")))?;
+    let part = Part {
+        device: board.part.device.value.clone(),
+        package: board.part.package.value.clone(),
+        speed: board.part.speed.value.parse().unwrap_or(0),
+    };
+    let job = Job {
+        files,
+        top: &made.top,
+        part: &part,
+        lpf: &lpf,
+        seed: options.seed,
+        allow_timing_failure: options.allow_timing_failure,
+        name: &name,
+        out: &made.out,
+    };
+    let built = ecp5::build(tools, &job)?;
+    let json = report::build::json(&made.name, &board.name.value, &built, &plan_of(&made.out));
+    Ok((json, report::build::text(&built)))
+}
+
+fn vendor(tools: &Tools, made: &Generated, board: &Board, files: &[Emitted]) -> Result<(Json, String), Diagnostics> {
+    let family = match board.yosys_synth() {
+        Some(command) if command.contains("xcup") => Family::Xcup,
+        Some(command) if command.contains("xcu") => Family::Xcu,
+        _ => Family::Xc7,
+    };
+    let synthesized = synthesize_only(tools, family, files, &made.top, &made.out)?;
+    let script = made.out.join(format!("{}.tcl", super::super::emit::top::ident(&made.name)));
+    let text = format!(
+        "  Yosys ({family:?}): {} LUT, {} FF, {} block RAM\n  no open flow makes a bitstream for {}: run `vivado -mode batch -source {}`\n",
+        synthesized.luts,
+        synthesized.ffs,
+        synthesized.block_rams,
+        board.name.value,
+        script.display()
+    );
+    let report = json!({
+        "project": made.name, "board": board.name.value, "synthesis": synthesized, "vendor-script": script, "plan": plan_of(&made.out),
+    });
+    Ok((report, text))
+}
