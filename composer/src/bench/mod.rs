@@ -35,7 +35,7 @@ pub struct Options {
     /// Builds and results.
     pub cache: PathBuf,
     /// The Verilator to use.
-    pub verilator: PathBuf,
+    pub verilator: crate::tools::Verilator,
     /// Only benches whose file name contains this.
     pub filter: Option<String>,
     /// Replay this seed; runs even what has passed.

@@ -58,7 +58,7 @@ fn key(options: &Options, bench: &Bench, module: &str, values: &Values, files: &
     };
     add(RECIPE);
     add(HEADER);
-    add(&options.verilator.to_string_lossy());
+    add(&options.verilator.used().version);
     add(&bench.text);
     for (name, text) in &bench.headers {
         add(name);
@@ -102,18 +102,20 @@ fn build(
     write(&folder.join("bench.cpp"), &bench.text)?;
 
     let defines: String = values.iter().map(|(name, value)| format!(" -D{name}={value}")).collect();
-    let mut command = Command::new(&options.verilator);
+    let mut make: Vec<String> = options.verilator.make_variables().into_iter().filter(|v| !v.starts_with("OPT_")).collect();
+    make.extend(["OPT_FAST=-O1", "OPT_SLOW=-O0", "OPT_GLOBAL=-O1"].map(String::from));
+    let mut command = options.verilator.command();
     command
         .args(["--cc", "--exe", "--build", "-j", "1", "-O3", "-Wno-fatal", "-Wno-lint", "-Wno-style", "--x-initial", "unique"])
         .args(["--x-assign", "unique", "--prefix", "Vdut", "--top-module", module, "--Mdir", "obj", "-o", "../dut"])
         .args(["-CFLAGS", &format!("-O1 -std=c++17 -I..{defines}")])
         .args(values.iter().map(|(name, value)| format!("-G{name}={value}")))
-        .args(["-MAKEFLAGS", "OPT_FAST=-O1 OPT_SLOW=-O0 OPT_GLOBAL=-O1"])
+        .args(["-MAKEFLAGS", &make.join(" ")])
         .args(["dut.sv", "bench.cpp"])
         .current_dir(folder)
         .stdin(Stdio::null());
     let output = command.output().map_err(|e| {
-        problem("GW0325", format!("cannot run Verilator (`{}`): {e}", options.verilator.display())).help("install Verilator 5 or newer")
+        problem("GW0325", format!("cannot run Verilator: {e}"))
     })?;
     if output.status.success() && program.is_file() {
         let _ = fs::remove_dir_all(&obj);

@@ -110,10 +110,10 @@ impl Outcome {
 pub type CommandResult = Result<Outcome, Diagnostics>;
 
 /// Codes that say that the tool could not run, rather than that the project is wrong: files and folders of the
-/// machine (GW0111), tools (GW06xx but for GW0650 and up), the surroundings of a simulation (GW079x), GW08xx.
+/// machine (GW0111), tools, the surroundings of a simulation, and commands (GW08xx).
 fn could_not_run(diagnostic: &Diagnostic) -> bool {
-    let number: u32 = diagnostic.code.trim_start_matches("GW").parse().unwrap_or(0);
-    number == 111 || (600..650).contains(&number) || (790..800).contains(&number) || (800..900).contains(&number)
+    let code = diagnostic.code;
+    code == "GW0111" || code.starts_with("GW08") || crate::tools::is_tool_failure(code) || crate::sim::is_tool_failure(code)
 }
 
 /// Runs the command line of this process.

@@ -13,6 +13,7 @@ use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::board::{self, Board};
 use crate::pipeline::elaborate::board_dirs;
 use crate::plugin::{Host, Limits, PluginError, commands, hdl_check, locate};
+use crate::tools::{Origin, Talk, Tools};
 
 /// Subcommands.
 #[derive(Subcommand, Debug)]
@@ -182,7 +183,7 @@ fn check(cache: &Cache, host: &Host, paths: &[PathBuf], board: &str, params: &st
 }
 
 fn test(cache: &Cache, path: &Path, library: &Path, bench: Option<&str>, seed: Option<u64>) -> CommandResult {
-    let verilator = crate::bench::verilator(cache)?;
+    let verilator = Tools::new(cache.clone(), Origin::Pinned, Talk::Normal)?.verilator()?;
     let options = crate::bench::Options {
         library: library.to_owned(),
         folder: path.to_owned(),

@@ -7,11 +7,12 @@ use serde_json::json;
 
 use super::{CommandResult, Outcome, ProjectArgs};
 use crate::cache::Cache;
-use crate::diag::{Diagnostic, Diagnostics};
+use crate::diag::Diagnostics;
 use crate::pipeline::generate::Options;
 use crate::pipeline::simulate::simulation;
 use crate::plugin::types::Target;
-use crate::sim::{self, RunOptions, RunSummary, Trace, Wire};
+use crate::sim::{self, Regs, RunOptions, RunSummary, Trace, Wire};
+use crate::tools::{Origin, Talk, Tools};
 
 /// Arguments.
 #[derive(Args, Debug)]
@@ -46,15 +47,15 @@ pub fn run(args: &SimArgs, talk: bool) -> CommandResult {
         }
     }
     if let Some(text) = &args.until {
-        match time_fs(text) {
-            Some(fs) => options.until_fs = Some(fs),
-            None => diagnostics.push(Diagnostic::error("GW0802", format!("`{text}` is not a time")).help("such as 10us, 1.5ms or 2s")),
+        match sim::time::parse(text) {
+            Ok(fs) => options.until_fs = Some(fs),
+            Err(error) => diagnostics.push(error),
         }
     }
     if let Some(text) = &args.regs {
-        match text.strip_prefix("unix:") {
-            Some(path) if !path.is_empty() => options.regs = Some(PathBuf::from(path)),
-            _ => diagnostics.push(Diagnostic::error("GW0802", format!("`{text}` is not a register socket")).help("such as unix:regs.sock")),
+        match text.parse::<Regs>() {
+            Ok(regs) => options.regs = Some(regs),
+            Err(error) => diagnostics.push(error),
         }
     }
     let trace = match &args.trace {
@@ -65,11 +66,8 @@ pub fn run(args: &SimArgs, talk: bool) -> CommandResult {
     let cache = Cache::open()?;
     let generate = Options { dir: args.project.project.clone(), out: args.project.out.clone(), target: Target::Simulation };
     let (_, plan, warnings) = simulation(&generate, &cache)?;
-    let simulator = sim::build(&plan, trace, cache.root(), &mut |line| {
-        if talk {
-            eprintln!("{line}");
-        }
-    })?;
+    let tools = Tools::new(cache, Origin::Pinned, if talk { Talk::Normal } else { Talk::Quiet })?;
+    let simulator = sim::build(&plan, trace, &tools)?;
     let summary = sim::run(&simulator, &options)?;
     let text = text(&summary);
     Ok(Outcome::new(json!(summary), text).with(warnings))
@@ -82,40 +80,9 @@ fn text(summary: &RunSummary) -> String {
         if let Some(wire) = &resource.wire {
             out.push_str(&format!("  {:<10} {} frames in, {} frames out\n", resource.name, wire.frames_in, wire.frames_out));
         }
-        if !resource.state.is_empty() {
-            out.push_str(&format!("  {:<10} {}\n", resource.name, resource.state));
+        if !resource.shown.is_empty() {
+            out.push_str(&format!("  {:<10} {}\n", resource.name, resource.shown));
         }
     }
     out
-}
-
-/// `10us` in femtoseconds.
-fn time_fs(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match text.get(digits.len()..)?.trim() {
-        "fs" => 1.0,
-        "ps" => 1e3,
-        "ns" => 1e6,
-        "us" => 1e9,
-        "ms" => 1e12,
-        "s" => 1e15,
-        _ => return None,
-    };
-    let number: f64 = digits.trim().parse().ok()?;
-    (number.is_finite() && number > 0.0 && number * scale < 1e19).then(|| (number * scale).round() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::time_fs;
-
-    #[test]
-    fn times_are_read() {
-        assert_eq!(time_fs("10us"), Some(10_000_000_000));
-        assert_eq!(time_fs("1.5ms"), Some(1_500_000_000_000));
-        assert_eq!(time_fs("2 s"), Some(2_000_000_000_000_000));
-        assert_eq!(time_fs("2"), None);
-        assert_eq!(time_fs("-1us"), None);
-        assert_eq!(time_fs("1e30s"), None);
-    }
 }

@@ -25,6 +25,8 @@ pub struct KindInfo {
     pub rx_user: String,
     /// Width of `tx_tuser`, likewise.
     pub tx_user: String,
+    /// Whether the provider needs a beat on every cycle of a packet from the client's `tx`.
+    pub needs_continuous: bool,
     /// Parameters of a wires interface that the planner sets (`W`).
     pub parameters: Vec<String>,
     /// Plugin that brought it; `None` for the composer's own.
@@ -85,6 +87,7 @@ fn read(table: &Table<'_>) -> Option<KindInfo> {
         summary: text("summary").unwrap_or_default(),
         rx_user: text("rx-user").unwrap_or_else(|| "1".to_owned()),
         tx_user: text("tx-user").unwrap_or_else(|| "1".to_owned()),
+        needs_continuous: table.get("needs-continuous").and_then(|v| v.boolean()).is_some_and(|b| b.value),
         parameters: parameters.into_iter().map(|p| p.value).collect(),
         from: None,
     })
@@ -120,6 +123,7 @@ pub fn add(kinds: &mut BTreeMap<String, KindInfo>, plugin: &str, brought: &[Kind
                 summary: text("description").unwrap_or_default(),
                 rx_user: text("x-rx-user").unwrap_or_else(|| "1".to_owned()),
                 tx_user: text("x-tx-user").unwrap_or_else(|| "1".to_owned()),
+                needs_continuous: kind.props_schema.get("x-needs-continuous") == Some(&Json::Bool(true)),
                 parameters: Vec::new(),
                 from: Some(plugin.to_owned()),
             },

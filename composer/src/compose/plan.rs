@@ -430,16 +430,16 @@ impl Planner<'_> {
         self.plan.links.push(PlannedLink { edge: index, provider, client, adapters });
     }
 
-    /// Only `eth-frames` cannot pause on tx: its provider declares `continuous` as what it needs.
+    /// A kind whose packets cannot pause on tx, and a client that does not promise to send without pauses.
     fn needs_store(&self, edge: &Edge) -> bool {
-        let flag = |end: &End| match end {
+        let promised = match &edge.client {
             End::Port { node, port, .. } => {
                 let port = self.graph.nodes[*node].port(port);
                 port.and_then(|p| p.props.get("continuous")).and_then(serde_json::Value::as_bool)
             }
             End::Board { .. } => None,
         };
-        flag(&edge.provider) == Some(true) && flag(&edge.client) != Some(true)
+        self.kinds.get(&edge.kind).is_some_and(|k| k.needs_continuous) && promised != Some(true)
     }
 
     fn mtu(&self, edge: &Edge) -> u32 {

@@ -14,7 +14,7 @@ use crate::compose::registers;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::emit::{self, top};
 use crate::hdl;
-use crate::plugin::types::{Language, Output, Plan as PluginPlan, Purpose, Role, Target};
+use crate::plugin::types::{Language, Output, Peer, Plan as PluginPlan, Purpose, Role, Target, Wired};
 
 /// Name of the file that pins register addresses, beside `project.toml`.
 pub const REGISTERS_LOCK: &str = "registers.lock";
@@ -197,13 +197,15 @@ impl Design {
         for (index, node) in elaborated.graph.nodes.iter().enumerate() {
             let project = veryl_project(&node.about.name, &node.about.version);
             let block = registers.block(&node.instance.name.value).filter(|_| !bus.masters.is_empty());
+            let mut links = elaborated.plan.wired(&elaborated.graph, index, &elaborated.board_plan.ports);
+            links.extend(register_links(&elaborated, &bus, index));
             let plan = PluginPlan {
                 instance: node.instance.name.value.clone(),
                 prefix: format!("{project}_"),
                 params: node.params.clone(),
                 board: facts.clone(),
                 target,
-                links: elaborated.plan.wired(&elaborated.graph, index, &elaborated.board_plan.ports),
+                links,
                 register_base: block.map(|b| b.base),
                 register_data_bits: 32,
             };
@@ -503,6 +505,25 @@ fn registers_of(e: &Elaborated) -> Result<(registers::Map, top::RegisterBus), Di
         }
     }
     Ok((map, bus))
+}
+
+/// The register ports of a node that the interconnect reaches, as links to it.
+fn register_links(e: &Elaborated, bus: &top::RegisterBus, node: usize) -> Vec<Wired> {
+    if bus.masters.is_empty() || bus.blocks.is_empty() {
+        return Vec::new();
+    }
+    let blocks = bus.blocks.iter().map(|(n, port, _, _)| (*n, port));
+    let masters = bus.masters.iter().map(|(n, port)| (*n, port));
+    let own = blocks.chain(masters).filter(|(n, _)| *n == node).filter_map(|(_, name)| e.graph.nodes[node].port(name));
+    own.map(|port| Wired {
+        port: port.name.clone(),
+        index: 0,
+        width: 32,
+        domain: port.domain.clone(),
+        hz: e.plan.domains.get(&(node, port.domain.clone())).map_or(0, |c| e.plan.clocks[*c].hz),
+        peer: Peer { port: port.name.clone(), index: 0, instance: "registers".to_owned(), props: BTreeMap::new() },
+    })
+    .collect()
 }
 
 /// The board resources that links reach, in the order of the board file.

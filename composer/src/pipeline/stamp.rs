@@ -32,11 +32,6 @@ impl Stamp {
         Stamp { key, inputs, outputs: BTreeMap::new() }
     }
 
-    /// Reads the stamp of the last run, if there is a whole one.
-    pub fn read(path: &Path) -> Option<Stamp> {
-        serde_json::from_slice(&std::fs::read(path).ok()?).ok()
-    }
-
     /// Whether every input and output is still what it was.
     pub fn holds(&self, key: &str, out: &Path) -> bool {
         self.key == key

@@ -24,7 +24,7 @@ use serde::Serialize;
 use crate::cache::{Cache, Key};
 use crate::diag::Diagnostic;
 use pins::{Pin, Pins};
-use talk::Talk;
+pub use talk::Talk;
 
 pub use doctor::{Check, doctor};
 pub use verilator::Verilator;

@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use gateweave::cache::Cache;
+use gateweave::tools::{Origin, Talk, Tools, Verilator};
+
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
@@ -15,8 +18,9 @@ pub fn cache() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench")
 }
 
-pub fn verilator() -> PathBuf {
-    std::env::var_os("GATEWEAVE_VERILATOR").map_or_else(|| PathBuf::from("verilator"), PathBuf::from)
+pub fn verilator() -> Verilator {
+    let tools = Tools::new(Cache::open().expect("a cache"), Origin::Pinned, Talk::Quiet).expect("tools.lock");
+    tools.verilator().unwrap_or_else(|d| panic!("{}: {}", d.code, d.message))
 }
 
 /// Crates of plugins that have HDL.
