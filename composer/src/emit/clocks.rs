@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use super::top::{ClockTree, Inst, Pair, ResourcePin, ResourceUse, Section, Var};
+use super::top::{ClockTree, IdlePin, Inst, Pair, ResourcePin, ResourceUse, Section, Var};
 use crate::compose::kinds::KindInfo;
 use crate::compose::plan::Plan;
 use crate::compose::pll::{self, ClockAsk, PllMiss, PllPlan};
 use crate::diag::{Diagnostic, Diagnostics, Span};
 use crate::emit::constraints::{ClockAt, ClockLine, Constraints, rgmii_delays};
-use crate::manifest::board::{Board, Dir, Resource};
+use crate::manifest::board::{Board, Dir, Idle, Resource};
 use crate::plugin::types::{Target, Timing};
 
 /// A clock as it will be.
@@ -179,6 +179,24 @@ pub fn resource_use(resource: &Resource, kinds: &BTreeMap<String, KindInfo>, wid
     }
 }
 
+/// The pins of the shared resources that belong to `used`, with what they do while no plugin drives them.
+pub fn idle_pins(board: &Board, used: &[&Resource]) -> Vec<IdlePin> {
+    let mut pins: BTreeMap<String, IdlePin> = BTreeMap::new();
+    for shared in used.iter().flat_map(|r| board.shared_of(r)) {
+        for pin in &shared.pins {
+            let (value, text) = match pin.spec.idle {
+                Some(Idle::Zero) => ("0", "low"),
+                Some(Idle::One) => ("1", "high"),
+                // A pin without a port is released anyway.
+                Some(Idle::HighZ) | None => continue,
+            };
+            let port = format!("{}_{}", shared.name.value, pin.spec.name);
+            pins.insert(port.clone(), IdlePin { port, value, doc: format!("Shared, nobody drives it: {text}") });
+        }
+    }
+    pins.into_values().collect()
+}
+
 /// What goes into the constraint file of a design.
 pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used: &[(&Resource, u32)], timing: &[Timing]) -> Constraints {
     let mut all = Constraints { design: name.to_owned(), exceptions: timing.to_vec(), ..Constraints::default() };
@@ -193,6 +211,11 @@ pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used
     all.ports.extend(board.resets.first().map(|r| r.top_port()));
     for made in &clocks.made {
         all.clocks.push(ClockLine { at: ClockAt::PllNet(format!("clk_{}", made.name)), hz: made.made_hz, comment: String::new() });
+    }
+    let resources: Vec<&Resource> = used.iter().map(|(r, _)| *r).collect();
+    let idle = idle_pins(board, &resources);
+    for shared in board.shared.iter() {
+        all.ports.extend(shared.top_ports(0).into_iter().filter(|p| idle.iter().any(|i| i.port == p.name)));
     }
     for (resource, width) in used {
         all.ports.extend(resource.top_ports(*width));

@@ -120,6 +120,17 @@ pub struct ResourceUse {
     pub pins: Vec<ResourcePin>,
 }
 
+/// An output of a shared resource that no plugin drives, and what it does meanwhile.
+#[derive(Clone, Debug)]
+pub struct IdlePin {
+    /// Top-level port.
+    pub port: String,
+    /// Veryl expression.
+    pub value: &'static str,
+    /// One line.
+    pub doc: String,
+}
+
 /// How the board makes the clocks.
 #[derive(Clone, Debug, Default)]
 pub struct ClockTree {
@@ -160,6 +171,8 @@ pub struct TopInput<'a> {
     pub projects: &'a [String],
     /// Resources in use.
     pub resources: &'a [ResourceUse],
+    /// Shared pins that nobody drives.
+    pub idle: &'a [IdlePin],
     /// Clock sources.
     pub clocks: &'a ClockTree,
     /// Registers.
@@ -222,6 +235,9 @@ fn ports(input: &TopInput<'_>, top: &mut Top) {
             let kind = if pin.dir == "inout" { format!("tri {kind}") } else { kind };
             top.ports.push(port(format!("{}_{}", ident(&resource.name), pin.name), pin.dir, &kind, &pin.doc));
         }
+    }
+    for pin in input.idle {
+        top.ports.push(port(pin.port.clone(), "output", "logic", &pin.doc));
     }
 }
 
@@ -302,6 +318,7 @@ fn board(input: &TopInput<'_>) -> Option<Section> {
             });
         }
     }
+    section.assigns.extend(input.idle.iter().map(|pin| pair(pin.port.clone(), pin.value)));
     (!section.insts.is_empty()).then_some(section)
 }
 
@@ -546,16 +563,17 @@ fn register_bus(input: &TopInput<'_>) -> Option<Section> {
     };
     section.insts.push(array("l_masters", bus.masters.len()));
     section.insts.push(array("l_blocks", bus.blocks.len()));
-    let bases = bus.blocks.iter().map(|(_, _, base, _)| format!("16'h{base:04x}")).collect::<Vec<_>>().join(", ");
-    let sizes = bus.blocks.iter().map(|(_, _, _, size)| size.trailing_zeros().to_string()).collect::<Vec<_>>().join(", ");
+    // Packed, block 0 in the low bits.
+    let bases = bus.blocks.iter().rev().map(|(_, _, base, _)| format!("16'h{base:04x}")).collect::<Vec<_>>().join(", ");
+    let sizes = bus.blocks.iter().rev().map(|(_, _, _, size)| format!("8'd{}", size.trailing_zeros())).collect::<Vec<_>>().join(", ");
     section.insts.push(Inst {
         name: "u_registers".to_owned(),
         module: "gw::axil_interconnect".to_owned(),
         params: vec![
             pair("M", bus.masters.len().to_string()),
             pair("N", bus.blocks.len().to_string()),
-            pair("BASE", format!("'{{{bases}}}")),
-            pair("SIZE_LOG2", format!("'{{{sizes}}}")),
+            pair("BASE", format!("{{{bases}}}")),
+            pair("SIZE_LOG2", format!("{{{sizes}}}")),
         ],
         ports: vec![
             pair("clk", "clk_sys"),
@@ -664,7 +682,7 @@ fn instances(input: &TopInput<'_>) -> Section {
 pub fn render(top: &Top) -> Result<String, String> {
     let context = tera::Context::from_serialize(top).map_err(|e| e.to_string())?;
     let text = tera::Tera::one_off(crate::assets::template("top.veryl.tera"), &context, false).map_err(|e| format!("{e:?}"))?;
-    crate::hdl::format("top.veryl", &text).map_err(|m| match m.at {
+    crate::hdl::format("top.veryl", text.trim_start()).map_err(|m| match m.at {
         Some((line, column)) => format!("{line}:{column}: {}", m.message),
         None => m.message,
     })

@@ -241,6 +241,7 @@ impl Design {
             outputs: &self.outputs,
             projects: &self.projects,
             resources: &self.resources,
+            idle: &self.idle(),
             clocks: &self.clocks.tree,
             registers: &self.bus,
             target: self.target,
@@ -283,6 +284,13 @@ impl Design {
             self.documents(&mut files)?;
         }
         Ok((files, top, ordered))
+    }
+
+    /// Shared pins of the board that nobody drives.
+    fn idle(&self) -> Vec<top::IdlePin> {
+        let board = &self.elaborated.board;
+        let used: Vec<_> = self.resources.iter().filter_map(|u| board.resource(&u.name)).collect();
+        emit::clocks::idle_pins(board, &used)
     }
 
     /// The composer's cells, the kinds and the family's primitives.
