@@ -368,6 +368,9 @@ impl Planner<'_> {
     fn side(&self, end: &End, protocol: Protocol, edge: &Edge) -> Side {
         match end {
             End::Board { resource } => {
+                if self.kinds.get(&edge.kind).is_some_and(|k| k.parameters.is_empty()) {
+                    return Side { width: 0, clock: None };
+                }
                 let fixed = self.board.ports.iter().find(|p| p.name == *resource).and_then(|p| p.width);
                 let follows = match &edge.client {
                     End::Port { node, .. } => self.plan.widths[*node],

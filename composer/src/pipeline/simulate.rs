@@ -63,23 +63,32 @@ pub fn sim_plan(design: &super::generate::Design, top: &str) -> SimPlan {
             width: link.map_or(0, |l| l.provider.width),
             period_fs: clock.map_or(0, |c| period_fs(c.hz)),
             clock_port: None,
-            delays: delays(resource),
+            delays: delays(design, resource),
         });
     }
     plan
 }
 
-/// The delay cells that a MAC puts at the pins of an RGMII port, from the board file.
-fn delays(resource: &crate::manifest::board::Resource) -> Vec<PinDelay> {
+/// The delay cells at the pins of an RGMII port, as the plugin on it set them (`RX_PS`, `TX_PS` of its top module): what the
+/// HDL has, so that a plugin that ignores the board's delays fails in the model's window.
+fn delays(design: &super::generate::Design, resource: &crate::manifest::board::Resource) -> Vec<PinDelay> {
     if resource.class.name != "rgmii" {
         return Vec::new();
     }
-    let fact = |key: &str| resource.integer(key).and_then(|v| u64::try_from(v).ok()).filter(|v| *v > 0);
+    let e = &design.elaborated;
+    let client = e.graph.edges.iter().find_map(|edge| match (&edge.provider, &edge.client) {
+        (End::Board { resource: r }, End::Port { node, .. }) if *r == resource.name.value => design.outputs.get(*node),
+        _ => None,
+    });
+    let set = |key: &str| {
+        let value = client?.parameters.iter().find(|(name, _)| name == key)?.1.as_u64()?;
+        (value > 0).then_some(value)
+    };
     let mut list = Vec::new();
-    if let Some(ps) = fact("rx-delay-ps") {
+    if let Some(ps) = set("RX_PS") {
         list.extend(["rx_ctl", "rx_data"].map(|pin| PinDelay { pin: pin.to_owned(), ps }));
     }
-    if let Some(ps) = fact("tx-delay-ps") {
+    if let Some(ps) = set("TX_PS") {
         list.push(PinDelay { pin: "tx_clk".to_owned(), ps });
     }
     list

@@ -2,6 +2,7 @@
 
 use serde_json::{Value as Json, json};
 
+use crate::build::Clock;
 use crate::build::ecp5::Built;
 
 /// The report of a placed design: what it uses, and each clock asked and reached.
@@ -20,6 +21,30 @@ pub fn json(project: &str, board: &str, built: &Built, plan: &Json) -> Json {
         "bitstream": built.bitstream,
         "plan": plan,
     })
+}
+
+/// Gives the clocks the names that the plan has: nextpnr names a clock by one of its nets.
+pub fn name_clocks(clocks: &mut [Clock], plan: &Json) {
+    let planned: Vec<(&str, f64)> = plan
+        .get("clocks")
+        .and_then(Json::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(|c| Some((c.get("name")?.as_str()?, c.get("hz")?.as_f64()? / 1e6)))
+        .collect();
+    let mut taken: Vec<&str> = Vec::new();
+    let by_name = |net: &str| planned.iter().find(|(name, _)| net.contains(&format!("clk_{name}")) || net.starts_with(&format!("{name}_"))).map(|(name, _)| *name);
+    let found: Vec<Option<&str>> = clocks.iter().map(|c| by_name(&c.name)).collect();
+    taken.extend(found.iter().flatten());
+    for (clock, found) in clocks.iter_mut().zip(found) {
+        // What no net name tells, the frequency may: if one clock of the plan is left that has it.
+        let left = planned.iter().filter(|(name, mhz)| !taken.contains(name) && clock.asked_mhz.is_some_and(|a| (a - mhz).abs() < 0.01));
+        let left: Vec<&str> = left.map(|(name, _)| *name).collect();
+        let name = found.or(if left.len() == 1 { left.first().copied() } else { None });
+        if let Some(name) = name {
+            clock.name = name.to_owned();
+        }
+    }
 }
 
 /// The same for people.

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use crate::compose::graph::{End, Graph};
 use crate::compose::kinds::KindInfo;
-use crate::compose::plan::{Adapter, Plan, PlannedLink};
-use crate::plugin::types::Protocol;
+use crate::compose::plan::{Adapter, Plan, PlannedLink, register_ports};
+use crate::plugin::types::{Protocol, Role};
 
 const BOX_WIDTH: i32 = 190;
 const BOX_HEIGHT: i32 = 74;
@@ -44,11 +44,29 @@ pub fn svg(graph: &Graph, plan: &Plan, kinds: &BTreeMap<String, KindInfo>) -> St
         draw_link(&mut out, &blocks[from], &blocks[to], *nth as i32, link, plan, kinds.get(&edge.kind));
         *nth += 1;
     }
+    draw_registers(&mut out, graph, kinds, &blocks, &index);
     for block in &blocks {
         draw_block(&mut out, block);
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// The register bus: a dashed line from each master to each block.
+fn draw_registers(out: &mut String, graph: &Graph, kinds: &BTreeMap<String, KindInfo>, blocks: &[Block], index: &BTreeMap<String, usize>) {
+    let at = |role: Role| register_ports(graph, kinds, role).into_iter().filter_map(|(node, _)| index.get(&format!("n{node}")).map(|i| &blocks[*i]));
+    for master in at(Role::Client) {
+        for block in at(Role::Provider) {
+            let ((mx, my), (bx, by)) = (corner(master), corner(block));
+            let (x1, y1) = (mx + BOX_WIDTH * 3 / 4, if my > by { my } else { my + BOX_HEIGHT });
+            let (x2, y2) = (bx + BOX_WIDTH / 2, if my > by { by + BOX_HEIGHT } else { by });
+            let middle = (y1 + y2) / 2;
+            let _ = writeln!(
+                out,
+                "<path d=\"M{x1} {y1} C{x1} {middle} {x2} {middle} {x2} {y2}\" fill=\"none\" stroke=\"#047857\" stroke-width=\"1.5\" stroke-dasharray=\"5 4\"/>"
+            );
+        }
+    }
 }
 
 fn key(end: &End) -> String {
@@ -81,11 +99,8 @@ fn layout(graph: &Graph, plan: &Plan) -> (Vec<Block>, BTreeMap<String, usize>) {
             }
         }
     }
-    for (node, column) in graph.nodes.iter().zip(&columns) {
-        let at = blocks.len();
-        let number = at - index.len() + index.len();
-        let position = graph.nodes.iter().position(|n| std::ptr::eq(n, node)).unwrap_or(number);
-        index.insert(format!("n{position}"), at);
+    for (position, (node, column)) in graph.nodes.iter().zip(&columns).enumerate() {
+        index.insert(format!("n{position}"), blocks.len());
         let width = plan.widths.get(position).copied().flatten();
         let mut lines = vec![format!("{} {}", node.about.name, node.about.version)];
         let domain = node.shape.domains.first().and_then(|d| plan.domains.get(&(position, d.name.clone())));
