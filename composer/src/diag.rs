@@ -230,6 +230,30 @@ impl Diagnostics {
         self.0.iter().any(|d| d.severity == Severity::Error)
     }
 
+    /// Puts them in the order in which a reader meets them: file by file, from the top down, those without a place last.
+    /// Files keep the order of their first message; a message that was said already is dropped.
+    pub fn sort(&mut self) {
+        let mut files: Vec<PathBuf> = Vec::new();
+        for span in self.0.iter().filter_map(|d| d.span.as_ref()) {
+            if !files.iter().any(|f| f == span.path()) {
+                files.push(span.path().to_owned());
+            }
+        }
+        let key = |d: &Diagnostic| match &d.span {
+            Some(span) => (files.iter().position(|f| f == span.path()).unwrap_or(usize::MAX), span.range.start),
+            None => (usize::MAX, 0),
+        };
+        self.0.sort_by_key(key);
+        let mut said: Vec<Diagnostic> = Vec::new();
+        for diagnostic in self.0.drain(..) {
+            let same = |d: &Diagnostic| d.code == diagnostic.code && d.message == diagnostic.message && d.span == diagnostic.span;
+            if !said.iter().any(same) {
+                said.push(diagnostic);
+            }
+        }
+        self.0 = said;
+    }
+
     /// Ends a stage: `value` if no error was found, else all that was.
     ///
     /// # Errors

@@ -97,12 +97,20 @@ fn an_unchanged_crate_is_not_built_again_and_a_changed_one_is_stale() {
 }
 
 #[test]
-fn two_plugins_of_one_name_and_folders_that_are_not_there() {
+fn two_plugins_of_one_name_and_version_and_folders_that_are_not_there() {
     let folder = tempfile::tempdir().unwrap();
-    for name in ["a", "b"] {
-        std::fs::create_dir_all(folder.path().join(name)).unwrap();
-        std::fs::write(folder.path().join(name).join("same.wasm"), b"").unwrap();
-    }
+    let package = |place: &str, version: &str| {
+        let dir = folder.path().join(place);
+        std::fs::create_dir_all(&dir).unwrap();
+        let text = format!("[package]\nname = \"same\"\nversion = \"{version}\"\n[package.metadata.gateweave]\n");
+        std::fs::write(dir.join("Cargo.toml"), text).unwrap();
+    };
+    package("a/same", "0.1.0");
+    package("a/same2", "0.10.0");
+    package("a/same3", "0.9.0");
+    let versions: Vec<_> = locate::locate(&[folder.path().join("a")], folder.path()).unwrap().into_iter().map(|p| p.version).collect();
+    assert_eq!(versions, ["0.1.0", "0.9.0", "0.10.0"].map(|v| Some(v.to_owned())), "several versions of one plugin, in their order");
+    package("b/same", "0.1.0");
     let folders = ["a", "b", "absent"].map(|f| folder.path().join(f));
     let errors = locate::locate(&folders, folder.path()).unwrap_err();
     let codes: Vec<_> = errors.iter().map(|e| e.code).collect();

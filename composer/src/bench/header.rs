@@ -58,7 +58,7 @@ pub(super) fn find(folder: &Path, filter: Option<&str>) -> Result<Vec<Bench>, Di
 }
 
 fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
-    let wrong = |what: String| problem("GW0320", format!("{}: {what}", path.display()));
+    let wrong = |what: String| problem("GW0330", format!("{}: {what}", path.display()));
     let mut top = None;
     let mut values = Vec::new();
     for line in text.lines().map_while(|l| l.strip_prefix("//")) {
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_refused() {
         for text in ["", "// param: W=8\n", "// top: a b\n", "// top: a\n// param: W\n", "// top: a\n// param: W=x\n", "// top: a\n// param: W=1,\n"] {
-            assert_eq!(parse(Path::new("a.cpp"), "a".into(), text.into()).unwrap_err().code, "GW0320", "{text:?}");
+            assert_eq!(parse(Path::new("a.cpp"), "a".into(), text.into()).unwrap_err().code, "GW0330", "{text:?}");
         }
     }
 }

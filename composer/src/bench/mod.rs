@@ -80,7 +80,7 @@ pub fn run(options: &Options, report: &mut dyn FnMut(&Outcome)) -> Result<Vec<Ou
     for bench in &benches {
         let files = compiled.reachable(&bench.module(&project.name));
         if files.is_empty() {
-            return Err(problem("GW0321", format!("`{}` tests `{}`, which is no module here", bench.path.display(), bench.top)));
+            return Err(problem("GW0331", format!("`{}` tests `{}`, which is no module here", bench.path.display(), bench.top)));
         }
         for values in &bench.values {
             let outcome = run::one(options, bench, &bench.module(&project.name), values, &files)?;
@@ -96,5 +96,5 @@ fn problem(code: &'static str, message: String) -> Diagnostic {
 }
 
 fn read(path: &Path) -> Result<String, Diagnostic> {
-    std::fs::read_to_string(path).map_err(|e| problem("GW0322", format!("cannot read `{}`: {e}", path.display())))
+    std::fs::read_to_string(path).map_err(|e| problem("GW0332", format!("cannot read `{}`: {e}", path.display())))
 }

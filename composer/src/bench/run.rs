@@ -115,7 +115,7 @@ fn build(
         .current_dir(folder)
         .stdin(Stdio::null());
     let output = command.output().map_err(|e| {
-        problem("GW0325", format!("cannot run Verilator: {e}"))
+        problem("GW0335", format!("cannot run Verilator: {e}"))
     })?;
     if output.status.success() && program.is_file() {
         let _ = fs::remove_dir_all(&obj);
@@ -126,7 +126,7 @@ fn build(
 }
 
 fn execute(program: &Path, seed: Option<u64>) -> Result<(bool, String), Diagnostic> {
-    let failed = |e: std::io::Error| problem("GW0325", format!("cannot run `{}`: {e}", program.display()));
+    let failed = |e: std::io::Error| problem("GW0335", format!("cannot run `{}`: {e}", program.display()));
     let mut command = Command::new(absolute(program));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     if let Some(seed) = seed {
@@ -166,5 +166,5 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Diagnostic {
-    problem("GW0326", format!("cannot write `{}`: {error}", path.display()))
+    problem("GW0336", format!("cannot write `{}`: {error}", path.display()))
 }

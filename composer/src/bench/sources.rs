@@ -74,7 +74,7 @@ fn add_headers(headers: &mut Vec<(String, String)>, folder: &Path) -> Result<(),
 fn bench_with(folder: &Path) -> Result<Vec<String>, Diagnostic> {
     let manifest = folder.join("Cargo.toml");
     let document: toml_edit::DocumentMut =
-        read(&manifest)?.parse().map_err(|e| problem("GW0323", format!("`{}` is not TOML: {e}", manifest.display())))?;
+        read(&manifest)?.parse().map_err(|e| problem("GW0333", format!("`{}` is not TOML: {e}", manifest.display())))?;
     let list = document.get("package").and_then(|p| p.get("metadata")).and_then(|m| m.get("gateweave")).and_then(|g| g.get("bench-with"));
     Ok(list.and_then(|l| l.as_array()).map(|a| a.iter().filter_map(|v| v.as_str().map(str::to_owned)).collect()).unwrap_or_default())
 }
@@ -83,12 +83,12 @@ fn bench_with(folder: &Path) -> Result<Vec<String>, Diagnostic> {
 fn project_name(folder: &Path) -> Result<String, Diagnostic> {
     let manifest = folder.join("Cargo.toml");
     let parse = |path: &Path| -> Result<toml_edit::DocumentMut, Diagnostic> {
-        read(path)?.parse().map_err(|e| problem("GW0323", format!("`{}` is not TOML: {e}", path.display())))
+        read(path)?.parse().map_err(|e| problem("GW0333", format!("`{}` is not TOML: {e}", path.display())))
     };
     let document = parse(&manifest)?;
     let package = document.get("package");
     let field = |key: &str| package.and_then(|p| p.get(key)).and_then(|v| v.as_str()).map(str::to_owned);
-    let name = field("name").ok_or_else(|| problem("GW0323", format!("`{}` has no package name", manifest.display())))?;
+    let name = field("name").ok_or_else(|| problem("GW0333", format!("`{}` has no package name", manifest.display())))?;
     let mut version = field("version");
     if version.is_none() {
         // `version.workspace = true`
@@ -106,7 +106,7 @@ fn project_name(folder: &Path) -> Result<String, Diagnostic> {
             }
         }
     }
-    let version = version.ok_or_else(|| problem("GW0323", format!("`{}` has no version", manifest.display())))?;
+    let version = version.ok_or_else(|| problem("GW0333", format!("`{}` has no version", manifest.display())))?;
     Ok(format!("{name}_{version}").replace(['-', '.', '+'], "_"))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn compile(project: &Project) -> Result<Emission, Diagnostic> {
                 format!("{}:{line}:{column}: {}", m.path.as_deref().unwrap_or("?"), m.message)
             })
             .collect();
-        problem("GW0324", format!("the HDL does not compile:\n{}", text.join("\n")))
+        problem("GW0334", format!("the HDL does not compile:\n{}", text.join("\n")))
     })?;
     let files = compiled.files.into_iter().map(|f| (f.path, defined(&f.text), f.text)).collect();
     Ok(Emission { files })

@@ -113,7 +113,7 @@ pub type CommandResult = Result<Outcome, Diagnostics>;
 /// machine (GW0111), tools, the surroundings of a simulation, and commands (GW08xx).
 fn could_not_run(diagnostic: &Diagnostic) -> bool {
     let code = diagnostic.code;
-    code == "GW0111" || code.starts_with("GW08") || crate::tools::is_tool_failure(code) || crate::sim::is_tool_failure(code)
+    matches!(code, "GW0111" | "GW0320" | "GW0335" | "GW0336") || code.starts_with("GW08") || crate::tools::is_tool_failure(code) || crate::sim::is_tool_failure(code)
 }
 
 /// Runs the command line of this process.
@@ -147,6 +147,8 @@ fn finish(format: Format, result: CommandResult) -> ExitCode {
         Ok(outcome) => (outcome.data, outcome.text, outcome.diagnostics),
         Err(diagnostics) => (serde_json::Value::Null, String::new(), diagnostics),
     };
+    let mut diagnostics = diagnostics;
+    diagnostics.sort();
     let failed = diagnostics.has_errors();
     match format {
         Format::Json => {

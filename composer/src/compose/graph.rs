@@ -3,7 +3,7 @@
 //! Made from the project, the board and what each plugin said in `describe` and
 //! `elaborate`. Nothing here chooses a width or a clock: that is the planner's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value as Json;
 
@@ -137,21 +137,29 @@ impl Graph {
     }
 }
 
-/// Ties every link of the project to its two ports.
+/// Ties every link of the project to its two ports. Of links to a name in `absent` (instances that could not be loaded, or
+/// `board`) nothing is said.
 ///
-/// # Errors
-/// `GW0401` no such instance, `GW0402` no such port or resource, `GW0403` kinds differ, `GW0404` the roles do
+/// Diagnostics: `GW0401` no such instance, `GW0402` no such port or resource, `GW0403` kinds differ, `GW0404` the roles do
 /// not fit, `GW0405` too many links, `GW0406` a port without the link it needs, `GW0407` two clients claim
 /// what only one can have.
-pub fn connect(project: &Project, nodes: Vec<Node>, kinds: &[Kind], board: &[BoardPort]) -> Result<Graph, Diagnostics> {
+pub fn connect(project: &Project, nodes: Vec<Node>, kinds: &[Kind], board: &[BoardPort], absent: &[String]) -> (Graph, Diagnostics) {
     let mut diagnostics = Diagnostics::default();
+    let mut excused = Excused { clients: BTreeSet::new(), providers: !absent.is_empty() };
     let names: Vec<String> = nodes.iter().map(|n| n.instance.name.value.clone()).collect();
     let mut graph = Graph { nodes, edges: Vec::new() };
     let mut used: BTreeMap<(usize, String), u32> = BTreeMap::new();
     for node in 0..graph.nodes.len() {
+        if !graph.nodes[node].instance.complete {
+            excused.clients.insert(node);
+            excused.providers = true;
+        }
         for link in graph.nodes[node].instance.links.clone() {
-            match resolve(&graph, node, &link, &names, kinds, board) {
-                Ok((kind, protocol, provider)) => {
+            match resolve(&graph, node, &link, &names, kinds, board, absent) {
+                Ok(None) => {
+                    excused.clients.insert(node);
+                }
+                Ok(Some((kind, protocol, provider))) => {
                     let client = take(&mut used, node, &link.port.value);
                     let provider = match provider {
                         Found::Port(n, port) => take(&mut used, n, &port),
@@ -159,16 +167,25 @@ pub fn connect(project: &Project, nodes: Vec<Node>, kinds: &[Kind], board: &[Boa
                     };
                     graph.edges.push(Edge { link, kind, protocol, client, provider });
                 }
-                Err(diagnostic) => diagnostics.push(diagnostic),
+                Err(diagnostic) => {
+                    diagnostics.push(diagnostic);
+                    excused.clients.insert(node);
+                    excused.providers = true;
+                }
             }
         }
     }
-    if diagnostics.has_errors() {
-        return Err(diagnostics);
-    }
-    check_counts(project, &graph, kinds, &mut diagnostics);
+    check_counts(&graph, kinds, board, &excused, &mut diagnostics);
     check_exclusive(project, &graph, kinds, &mut diagnostics);
-    diagnostics.finish(graph).map(|(graph, _)| graph)
+    (graph, diagnostics)
+}
+
+/// Ports of which it is not known whether they lack a link, because some link was wrong.
+struct Excused {
+    /// Nodes whose own links could not all be read or followed.
+    clients: BTreeSet<usize>,
+    /// Whether a link to a provider may be among those that were wrong.
+    providers: bool,
 }
 
 enum Found {
@@ -190,7 +207,8 @@ fn resolve(
     names: &[String],
     kinds: &[Kind],
     board: &[BoardPort],
-) -> Result<(String, Protocol, Found), Diagnostic> {
+    absent: &[String],
+) -> Result<Option<(String, Protocol, Found)>, Diagnostic> {
     let own = &graph.nodes[node];
     let Some(port) = own.port(&link.port) else {
         let message = format!("plugin `{}` has no port `{}`", own.about.name, link.port.value);
@@ -205,6 +223,9 @@ fn resolve(
         )));
     }
     let (target, target_port) = link.to.value.split_once('.').unwrap_or((link.to.value.as_str(), ""));
+    if absent.iter().any(|name| name == target) {
+        return Ok(None);
+    }
     let (kind, found) = if target == BOARD {
         let Some(resource) = board.iter().find(|r| r.name == target_port) else {
             let message = format!("the board has no resource `{target_port}`");
@@ -215,7 +236,7 @@ fn resolve(
     } else {
         let Some(peer) = names.iter().position(|n| n == target) else {
             let message = format!("there is no instance `{target}`");
-            let known = names.iter().map(String::as_str).chain([BOARD]);
+            let known = names.iter().chain(absent).map(String::as_str).chain([BOARD]);
             return Err(Diagnostic::error("GW0401", message).at(&link.to.span).nearest(target, known));
         };
         let Some(provider) = graph.nodes[peer].port(target_port) else {
@@ -231,14 +252,8 @@ fn resolve(
     };
     // A client may name several kinds it can speak, separated by `|` (a MAC takes any PHY).
     if !port.kind.split('|').any(|k| k == kind) {
-        let message = format!("`{}` speaks `{}`, port `{}` needs `{}`", link.to.value, kind, port.name, port.kind);
-        let fits = graph.nodes.iter().flat_map(|n| {
-            let name = n.instance.name.value.clone();
-            let fit = n.shape.ports.iter().filter(|p| p.role == Role::Provider && port.kind.split('|').any(|k| k == p.kind));
-            fit.map(move |p| format!("{name}.{}", p.name)).collect::<Vec<_>>()
-        });
-        let on_board = board.iter().filter(|r| port.kind.split('|').any(|k| k == r.kind)).map(|r| format!("{BOARD}.{}", r.name));
-        let fits: Vec<String> = fits.chain(on_board).map(|f| format!("`{f}`")).collect();
+        let message = format!("`{}` speaks `{kind}`, port `{}` needs {}", link.to.value, port.name, kinds_in_words(&port.kind));
+        let fits: Vec<String> = fitting(graph, &port.kind, board).iter().map(|f| format!("`{f}`")).collect();
         let mut diagnostic = Diagnostic::error("GW0403", message).at(&link.to.span);
         if !fits.is_empty() {
             diagnostic = diagnostic.help(format!("what fits: {}", fits.join(", ")));
@@ -246,12 +261,27 @@ fn resolve(
         return Err(diagnostic);
     }
     let protocol = kinds.iter().find(|k| k.id == kind).map_or(Protocol::Wires, |k| k.protocol);
-    Ok((kind, protocol, found))
+    Ok(Some((kind, protocol, found)))
 }
 
-/// Instance links have the place of the instance's name; the board has none in the project.
-fn check_counts(project: &Project, graph: &Graph, kinds: &[Kind], diagnostics: &mut Diagnostics) {
-    let _ = project;
+/// What a client port of `kind` (perhaps several, separated by `|`) can be linked to.
+fn fitting(graph: &Graph, kind: &str, board: &[BoardPort]) -> Vec<String> {
+    let fits = |other: &str| kind.split('|').any(|k| k == other);
+    let ports = graph.nodes.iter().flat_map(|n| {
+        let fit = n.shape.ports.iter().filter(|p| p.role == Role::Provider && fits(&p.kind));
+        fit.map(|p| format!("{}.{}", n.instance.name.value, p.name)).collect::<Vec<_>>()
+    });
+    ports.chain(board.iter().filter(|r| fits(&r.kind)).map(|r| format!("{BOARD}.{}", r.name))).collect()
+}
+
+/// `a|b` as "`a` or `b`".
+fn kinds_in_words(kind: &str) -> String {
+    kind.split('|').map(|k| format!("`{k}`")).collect::<Vec<_>>().join(" or ")
+}
+
+/// A port that lacks a link has the place of its instance's name.
+fn check_counts(graph: &Graph, kinds: &[Kind], board: &[BoardPort], excused: &Excused, diagnostics: &mut Diagnostics) {
+    let linked = |node: usize, port: &str| graph.at(node, port).next().is_some();
     for (index, node) in graph.nodes.iter().enumerate() {
         for port in &node.shape.ports {
             if kinds.iter().any(|k| k.id == port.kind && k.protocol == Protocol::Registers) {
@@ -263,7 +293,13 @@ fn check_counts(project: &Project, graph: &Graph, kinds: &[Kind], diagnostics: &
             if count > port.links_max && !shared {
                 let mut diagnostic = Diagnostic::error(
                     "GW0405",
-                    format!("port `{}.{}` takes {} link(s), not {count}", node.instance.name.value, port.name, port.links_max),
+                    format!(
+                        "port `{}.{}` takes {} link{}, not {count}",
+                        node.instance.name.value,
+                        port.name,
+                        port.links_max,
+                        if port.links_max == 1 { "" } else { "s" }
+                    ),
                 );
                 for (nth, edge) in links.iter().enumerate() {
                     diagnostic = if nth as u32 == port.links_max {
@@ -275,17 +311,37 @@ fn check_counts(project: &Project, graph: &Graph, kinds: &[Kind], diagnostics: &
                 diagnostics.push(diagnostic);
             }
             if count < port.links_min {
+                let waiting: Vec<String> = graph
+                    .nodes
+                    .iter()
+                    .enumerate()
+                    .flat_map(|(n, other)| {
+                        let ports = other.shape.ports.iter();
+                        let free = ports.filter(|p| p.role == Role::Client && p.links_min > 0 && p.kind.split('|').any(|k| k == port.kind) && !linked(n, &p.name));
+                        free.map(|p| format!("{}.{}", other.instance.name.value, p.name)).collect::<Vec<_>>()
+                    })
+                    .collect();
+                let silent = match port.role {
+                    Role::Client => excused.clients.contains(&index),
+                    // A client without its link is the same mistake, said there.
+                    Role::Provider => excused.providers || !waiting.is_empty(),
+                };
+                if silent {
+                    continue;
+                }
                 let name = &node.instance.name;
-                let message = format!("port `{}` of `{}` needs a link (kind `{}`)", port.name, name.value, port.kind);
+                let message = format!("port `{}` of `{}` needs a link (kind {})", port.name, name.value, kinds_in_words(&port.kind));
                 let mut diagnostic = Diagnostic::error("GW0406", message).at(&name.span);
                 if port.role == Role::Client {
-                    let fit = graph.nodes.iter().flat_map(|n| {
-                        let ports = n.shape.ports.iter();
-                        let fit = ports.filter(|p| p.role == Role::Provider && port.kind.split('|').any(|k| k == p.kind));
-                        fit.map(|p| format!("{}.{}", n.instance.name.value, p.name)).collect::<Vec<_>>()
+                    diagnostic = diagnostic.help(match fitting(graph, &port.kind, board).first() {
+                        Some(fit) => format!("write `links = {{ {} = \"{fit}\" }}`", port.name),
+                        None => "neither an instance nor the board has a port that fits".to_owned(),
                     });
-                    let example = fit.into_iter().next().unwrap_or_else(|| format!("{BOARD}.RESOURCE"));
-                    diagnostic = diagnostic.help(format!("write `links = {{ {} = \"{example}\" }}`", port.name));
+                } else {
+                    diagnostic = diagnostic.help(format!(
+                        "add an instance that uses it, with `links = {{ ... = \"{}.{}\" }}`, or remove `{}`",
+                        name.value, port.name, name.value
+                    ));
                 }
                 diagnostics.push(diagnostic);
             }

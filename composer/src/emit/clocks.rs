@@ -6,9 +6,10 @@ use super::top::{ClockTree, IdlePin, Inst, Pair, ResourcePin, ResourceUse, Secti
 use crate::compose::kinds::KindInfo;
 use crate::compose::plan::Plan;
 use crate::compose::pll::{self, ClockAsk, PllMiss, PllPlan};
-use crate::diag::{Diagnostic, Diagnostics, Span};
+use crate::diag::{Diagnostic, Diagnostics};
 use crate::emit::constraints::{ClockAt, ClockLine, Constraints, rgmii_delays};
-use crate::manifest::board::{Board, Dir, Idle, Resource};
+use crate::manifest::board::{Board, BoardReset, Dir, Idle, Resource};
+use crate::manifest::project::Project;
 use crate::plugin::types::{Target, Timing};
 
 /// A clock as it will be.
@@ -27,8 +28,8 @@ pub struct MadeClock {
 pub struct Clocks {
     /// For the top level.
     pub tree: ClockTree,
-    /// PLL settings, on a board that has one.
-    pub pll: Option<PllPlan>,
+    /// Settings of each PLL that the design needs.
+    pub plls: Vec<PllPlan>,
     /// Clocks made from the board's oscillator, in the order of the plan.
     pub made: Vec<MadeClock>,
 }
@@ -36,37 +37,38 @@ pub struct Clocks {
 /// Reset input of a simulated top level, active high.
 pub const SIMULATION_RESET: &str = "reset_in";
 
-/// Makes the clocks of a plan from the board's default oscillator.
+/// Makes the clocks of a plan from the board's default oscillator. `reset` is the button that is free, if one is.
 ///
 /// # Errors
 /// `GW0415` if the PLL cannot make them, with the nearest that it can; `GW0416` if the board has no oscillator.
-pub fn plan(board: &Board, plan: &Plan, target: Target, project: &Span) -> Result<Clocks, Diagnostics> {
+pub fn plan(board: &Board, plan: &Plan, target: Target, reset: Option<&BoardReset>, project: &Project) -> Result<Clocks, Diagnostics> {
     let asked: Vec<_> = plan.clocks.iter().filter(|c| c.resource.is_none()).collect();
     let exact = || asked.iter().map(|c| MadeClock { name: c.name.clone(), asked_hz: c.hz, made_hz: c.hz }).collect();
     let mut tree = ClockTree::default();
     let limits = board.pll_limits();
     if limits.is_none() || target == Target::Lint {
         tree.reset = Some((SIMULATION_RESET.to_owned(), false, "Asynchronous reset, active high".to_owned()));
-        return Ok(Clocks { tree, pll: None, made: exact() });
+        return Ok(Clocks { tree, plls: Vec::new(), made: exact() });
     }
     let Some((limits, oscillator)) = limits.zip(board.default_clock()) else {
-        return Err(Diagnostic::error("GW0416", format!("board `{}` has no oscillator", board.name.value)).at(project).into());
+        return Err(Diagnostic::error("GW0416", format!("board `{}` has no oscillator", board.name.value)).at(&project.board.span).into());
     };
     let asks: Vec<ClockAsk> =
         asked.iter().map(|c| ClockAsk { hz: c.hz, tolerance_ppm: c.tolerance_ppm, phase_mdeg: c.phase_mdeg }).collect();
-    let found = pll::solve(limits, oscillator.hz, &asks).map_err(|miss| refusal(&miss, &asked, project))?;
+    let plls = board.device.plls.unwrap_or(1);
+    let found = pll::solve_all(limits, plls, oscillator.hz, &asks).map_err(|miss| refusal(&miss, &asked, project))?;
     let made: Vec<MadeClock> = asked
         .iter()
         .enumerate()
         .map(|(i, c)| MadeClock {
             name: c.name.clone(),
             asked_hz: c.hz,
-            made_hz: found.output_of(i).map_or(c.hz, |o| o.hz.round()),
+            made_hz: found.iter().find_map(|p| p.output_of(i)).map_or(c.hz, |o| o.hz.round()),
         })
         .collect();
     if target == Target::Simulation {
         tree.reset = Some((SIMULATION_RESET.to_owned(), false, "Asynchronous reset, active high".to_owned()));
-        return Ok(Clocks { tree, pll: Some(found), made });
+        return Ok(Clocks { tree, plls: found, made });
     }
 
     let input = oscillator.name.value.clone();
@@ -88,59 +90,72 @@ pub fn plan(board: &Board, plan: &Plan, target: Target, project: &Span) -> Resul
             ..Inst::default()
         });
     }
-    let reset = board.resets.first();
     tree.reset = reset.map(|r| (r.name.value.clone(), r.active_low, "Reset button".to_owned()));
     let pll_reset = match &tree.reset {
         Some((name, true, _)) => format!("!{name}"),
         Some((name, false, _)) => name.clone(),
         None => "0".to_owned(),
     };
-    section.vars.push(Var { name: "pll_locked".to_owned(), kind: "logic".to_owned() });
-    let parameters = found.parameters();
-    let ports = parameters.iter().filter(|(n, _)| n.ends_with("_EIGHTHS") && n.starts_with('O')).count();
-    let mut connections = vec![
-        Pair { name: "clk_in".into(), value: source },
-        Pair { name: "rst".into(), value: pll_reset },
-        Pair { name: "locked".into(), value: "pll_locked".into() },
-    ];
-    for port in 0..ports as u32 {
-        let net = found.outputs.iter().find(|o| o.port == port).and_then(|o| o.ask).and_then(|a| asked.get(a));
-        let value = net.map_or_else(|| "_".to_owned(), |net| format!("pll_{}", net.name));
-        if let Some(net) = net {
-            section.vars.push(Var { name: value.clone(), kind: "logic".to_owned() });
-            section.insts.push(Inst {
-                name: format!("u_clock_{}", net.name),
-                module: "io::clock_buffer".to_owned(),
-                ports: vec![
-                    Pair { name: "i".into(), value: value.clone() },
-                    Pair { name: "o".into(), value: format!("clk_{}", net.name) },
-                ],
-                ..Inst::default()
-            });
+    let mut locked = Vec::new();
+    for (index, pll) in found.iter().enumerate() {
+        let suffix = if index == 0 { String::new() } else { format!("{index}") };
+        let lock = format!("pll{suffix}_locked");
+        section.vars.push(Var { name: lock.clone(), kind: "logic".to_owned() });
+        let parameters = pll.parameters();
+        let ports = parameters.iter().filter(|(n, _)| n.ends_with("_EIGHTHS") && n.starts_with('O')).count();
+        let mut connections = vec![
+            Pair { name: "clk_in".into(), value: source.clone() },
+            Pair { name: "rst".into(), value: pll_reset.clone() },
+            Pair { name: "locked".into(), value: lock.clone() },
+        ];
+        let mut buffers = Vec::new();
+        for port in 0..ports as u32 {
+            let net = pll.outputs.iter().find(|o| o.port == port).and_then(|o| o.ask).and_then(|a| asked.get(a));
+            let value = net.map_or_else(|| "_".to_owned(), |net| format!("pll_{}", net.name));
+            if let Some(net) = net {
+                section.vars.push(Var { name: value.clone(), kind: "logic".to_owned() });
+                buffers.push(Inst {
+                    name: format!("u_clock_{}", net.name),
+                    module: "io::clock_buffer".to_owned(),
+                    ports: vec![
+                        Pair { name: "i".into(), value: value.clone() },
+                        Pair { name: "o".into(), value: format!("clk_{}", net.name) },
+                    ],
+                    ..Inst::default()
+                });
+            }
+            connections.push(Pair { name: format!("clk{port}"), value });
         }
-        connections.push(Pair { name: format!("clk{port}"), value });
-    }
-    section.insts.insert(
-        section.insts.len().min(usize::from(oscillator.pin_n.is_some())),
-        Inst {
-            name: "u_pll".to_owned(),
+        section.insts.push(Inst {
+            name: format!("u_pll{suffix}"),
             module: "io::pll".to_owned(),
             params: parameters.into_iter().map(|(name, value)| Pair { name, value: value.to_string() }).collect(),
             ports: connections,
             ..Inst::default()
-        },
-    );
+        });
+        section.insts.extend(buffers);
+        locked.push(format!("!{lock}"));
+    }
     tree.section = section;
-    tree.not_ready = Some("!pll_locked".to_owned());
-    Ok(Clocks { tree, pll: Some(found), made })
+    tree.not_ready = Some(locked.join(" || "));
+    Ok(Clocks { tree, plls: found, made })
 }
 
-fn refusal(miss: &PllMiss, asked: &[&crate::compose::plan::ClockNet], project: &Span) -> Diagnostic {
-    let name = match miss {
-        PllMiss::Clock { ask, .. } => asked.get(*ask).map(|c| format!("clock `{}`: ", c.name)),
+/// The place is the project's own frequency where that is what cannot be made.
+fn refusal(miss: &PllMiss, asked: &[&crate::compose::plan::ClockNet], project: &Project) -> Diagnostic {
+    let clock = match miss {
+        PllMiss::Clock { ask, .. } | PllMiss::Phase { ask, .. } => asked.get(*ask),
         _ => None,
     };
-    Diagnostic::error("GW0415", format!("{}{miss}", name.unwrap_or_default())).at(project)
+    let message = clock.map_or_else(|| miss.to_string(), |c| format!("clock `{}`: {miss}", c.name));
+    let own = clock.and_then(|c| project.clocks.get(&c.name));
+    let error = Diagnostic::error("GW0415", message).at(own.map_or(&project.board.span, |hz| &hz.span));
+    match (own, miss) {
+        (Some(_), PllMiss::Clock { nearest_hz, .. }) if *nearest_hz > 0 => {
+            error.help(format!("what the board can make: \"{} MHz\"", *nearest_hz as f64 / 1e6))
+        }
+        _ => error,
+    }
 }
 
 /// A resource in use, with its pins.
@@ -198,7 +213,7 @@ pub fn idle_pins(board: &Board, used: &[&Resource]) -> Vec<IdlePin> {
 }
 
 /// What goes into the constraint file of a design.
-pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used: &[(&Resource, u32)], timing: &[Timing]) -> Constraints {
+pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, reset: Option<&BoardReset>, used: &[(&Resource, u32)], timing: &[Timing]) -> Constraints {
     let mut all = Constraints { design: name.to_owned(), exceptions: timing.to_vec(), ..Constraints::default() };
     if let Some(oscillator) = board.default_clock() {
         all.ports.extend(oscillator.top_ports());
@@ -208,7 +223,7 @@ pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used
             comment: "oscillator".to_owned(),
         });
     }
-    all.ports.extend(board.resets.first().map(|r| r.top_port()));
+    all.ports.extend(reset.map(|r| r.top_port()));
     for made in &clocks.made {
         all.clocks.push(ClockLine { at: ClockAt::PllNet(format!("clk_{}", made.name)), hz: made.made_hz, comment: String::new() });
     }
@@ -223,7 +238,9 @@ pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, used
             && let Some(pin) = resource.class.clock_pin()
         {
             let port = format!("{}_{}", resource.name.value, pin.name);
-            all.clocks.push(ClockLine { at: ClockAt::Port(port), hz: net.hz, comment: format!("comes in on {}", resource.name.value) });
+            // A hard MAC's clock is a net of the board level.
+            let at = if resource.class.virtual_pins { ClockAt::Net(port) } else { ClockAt::Port(port) };
+            all.clocks.push(ClockLine { at, hz: net.hz, comment: format!("comes in on {}", resource.name.value) });
         }
         if resource.class.name == "rgmii" {
             all.delays.extend(rgmii_delays(resource));

@@ -181,9 +181,10 @@ pub struct TopInput<'a> {
     pub target: Target,
 }
 
-/// Name of an instance as a Veryl identifier.
+/// Name of an instance as a Veryl identifier; keywords of Veryl and SystemVerilog get a final `_`.
 pub fn ident(name: &str) -> String {
-    name.replace('-', "_")
+    let name = name.replace('-', "_");
+    if crate::plugin::validate::is_keyword(&name) { name + "_" } else { name }
 }
 
 fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {

@@ -44,6 +44,11 @@ fn black_box(resource: &Resource) -> BlackBox {
     }
 }
 
+/// Module of project `io` that stands for a resource's hard MAC.
+pub fn shim(resource: &Resource) -> &'static str {
+    black_box(resource).module
+}
+
 fn mac_name(resource: &Resource) -> String {
     resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned()
 }

@@ -36,6 +36,8 @@ pub struct Project {
     pub gbps_milli: Option<Spanned<u64>>,
     /// Instances in file order.
     pub instances: Vec<Instance>,
+    /// Names of instances that are in the file and could not be read.
+    pub unread: Vec<String>,
 }
 
 /// `[instance.NAME]`.
@@ -53,6 +55,8 @@ pub struct Instance {
     pub params_span: Span,
     /// `links`, in file order.
     pub links: Vec<Link>,
+    /// `false` where something of it could not be read, so that nothing can be said of what it lacks.
+    pub complete: bool,
 }
 
 /// A link, written at the client.
@@ -79,6 +83,15 @@ impl Project {
     /// `GW0101` to `GW0106` of the reader, `GW0107` for a schema this version does not know, `GW0108` for a
     /// name that is not an identifier, `GW0109` for a bad link, `GW0110` for a bad frequency.
     pub fn load(dir: &Path) -> Result<Project, Diagnostics> {
+        let (project, found) = Self::read(dir)?;
+        found.finish(project).map(|(project, _)| project)
+    }
+
+    /// The same, but gives what could be read of a file with errors, so that later stages can look at that.
+    ///
+    /// # Errors
+    /// As [`Project::load`], where too little could be read to go on.
+    pub fn read(dir: &Path) -> Result<(Project, Diagnostics), Diagnostics> {
         let path = dir.join(FILE_NAME);
         if !path.is_file() {
             let mut diagnostic = Diagnostic::error("GW0101", format!("there is no `{}`", path.display()));
@@ -97,12 +110,13 @@ impl Project {
     /// # Errors
     /// As [`Project::load`].
     pub fn parse(dir: &Path, text: String) -> Result<Project, Diagnostics> {
-        Self::from_doc(dir, Doc::parse(&dir.join(FILE_NAME), text)?)
+        let (project, found) = Self::from_doc(dir, Doc::parse(&dir.join(FILE_NAME), text)?)?;
+        found.finish(project).map(|(project, _)| project)
     }
 
-    fn from_doc(dir: &Path, doc: Doc) -> Result<Project, Diagnostics> {
+    fn from_doc(dir: &Path, doc: Doc) -> Result<(Project, Diagnostics), Diagnostics> {
         let root = doc.root();
-        read_schema(&root);
+        let known = read_schema(&root);
         let mut name = None;
         let mut board = None;
         let mut plugin_dirs = Vec::new();
@@ -140,10 +154,12 @@ impl Project {
             });
             table.finish();
         }
-        let mut instances = Vec::new();
+        let mut instances: Vec<Instance> = Vec::new();
+        let mut unread = Vec::new();
         if let Some(table) = root.need("instance").and_then(|v| v.table()) {
             for (key, value) in table.entries() {
                 if !check_name(&root, &key) {
+                    unread.push(key.value);
                     continue;
                 }
                 if key.value == "board" {
@@ -154,16 +170,27 @@ impl Project {
                     );
                     continue;
                 }
-                instances.extend(value.table().and_then(|t| read_instance(key, &t)));
+                if let Some(twin) = instances.iter().find(|i| i.name.value.replace('-', "_") == key.value.replace('-', "_")) {
+                    root.push(
+                        Diagnostic::error("GW0108", format!("`{}` and `{}` have one name in HDL, where `-` is `_`", twin.name.value, key.value))
+                            .at(&key.span)
+                            .also(&twin.name.span, "the other one")
+                            .help("choose another name for one of them"),
+                    );
+                }
+                let name = key.value.clone();
+                match value.table().and_then(|t| read_instance(key, &t)) {
+                    Some(instance) => instances.push(instance),
+                    None => unread.push(name),
+                }
             }
         }
         root.finish();
         let diagnostics = doc.take();
-        if diagnostics.has_errors() {
-            return Err(diagnostics);
-        }
+        // A bad name of the project changes nothing that comes later.
+        let name = name.or_else(|| Some(Spanned { value: "project".to_owned(), span: board.as_ref()?.span.clone() }));
         match (name, board) {
-            (Some(name), Some(board)) => Ok(Project {
+            (Some(name), Some(board)) if known => Ok((Project {
                 dir: dir.to_owned(),
                 doc,
                 name,
@@ -174,7 +201,8 @@ impl Project {
                 width,
                 gbps_milli,
                 instances,
-            }),
+                unread,
+            }, diagnostics)),
             _ => Err(diagnostics),
         }
     }
@@ -188,7 +216,8 @@ impl Project {
     }
 }
 
-fn read_schema(root: &Table<'_>) {
+/// Whether the rest of the file can be understood.
+fn read_schema(root: &Table<'_>) -> bool {
     if let Some(schema) = root.need("schema").and_then(|v| v.integer())
         && schema.value != 1
     {
@@ -197,7 +226,9 @@ fn read_schema(root: &Table<'_>) {
                 .at(&schema.span)
                 .help("write `schema = 1`"),
         );
+        return false;
     }
+    true
 }
 
 fn check_name(root: &Table<'_>, name: &Spanned<String>) -> bool {
@@ -251,8 +282,9 @@ fn frequency(value: &Value<'_>) -> Option<Spanned<u64>> {
             }
         }
     }
+    let written = value.item.as_str().map_or_else(|| value.item.to_string(), |text| format!("\"{text}\""));
     value.push(
-        Diagnostic::error("GW0110", format!("`{}` is not a frequency", value.name))
+        Diagnostic::error("GW0110", format!("`{}` is {}, not a frequency", value.name, written.trim()))
             .at(&value.span)
             .help("write it like \"62.5 MHz\", above 0 and up to 1 GHz"),
     );
@@ -260,6 +292,7 @@ fn frequency(value: &Value<'_>) -> Option<Spanned<u64>> {
 }
 
 fn read_instance(name: Spanned<String>, table: &Table<'_>) -> Option<Instance> {
+    let before = table.recorded();
     let plugin = table.need("plugin").and_then(|v| v.string());
     let version = table.get("version").and_then(|v| v.string());
     let mut params = Json::Object(serde_json::Map::new());
@@ -281,7 +314,8 @@ fn read_instance(name: Spanned<String>, table: &Table<'_>) -> Option<Instance> {
         }
     }
     table.finish();
-    Some(Instance { name, plugin: plugin?, version, params, params_span, links })
+    let complete = table.recorded() == before;
+    Some(Instance { name, plugin: plugin?, version, params, params_span, links, complete })
 }
 
 fn read_link(port: &Spanned<String>, value: &Value<'_>) -> Option<Link> {

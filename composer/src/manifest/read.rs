@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike};
 
-use crate::diag::{Diagnostic, Diagnostics, SourceFile, Span, Spanned};
+use crate::diag::{Diagnostic, Diagnostics, SourceFile, Span, Spanned, nearest};
 
 /// Where the tables of one document put their diagnostics.
 pub type Sink = Rc<RefCell<Diagnostics>>;
@@ -144,6 +144,16 @@ impl<'a> Table<'a> {
         self.sink.borrow_mut().push(diagnostic);
     }
 
+    /// How many diagnostics the document has so far.
+    pub fn recorded(&self) -> usize {
+        self.sink.borrow().0.len()
+    }
+
+    fn lacks(&self, key: &str) -> String {
+        let whole = if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) };
+        format!("{whole} lacks the key `{key}`")
+    }
+
     /// A value that may be absent.
     pub fn get(&self, key: &str) -> Option<Value<'a>> {
         self.asked.borrow_mut().insert(key.to_owned());
@@ -162,8 +172,7 @@ impl<'a> Table<'a> {
     pub fn need(&self, key: &str) -> Option<Value<'a>> {
         let value = self.get(key);
         if value.is_none() {
-            let whole = if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) };
-            self.push(Diagnostic::error("GW0103", format!("{whole} lacks the key `{key}`")).at(&self.span));
+            self.push(Diagnostic::error("GW0103", self.lacks(key)).at(&self.span));
         }
         value
     }
@@ -194,6 +203,11 @@ impl<'a> Table<'a> {
                 .or_else(|| item.span())
                 .unwrap_or(self.span.range.clone());
             let whole = if self.name.is_empty() { "at the top".to_owned() } else { format!("in `{}`", self.name) };
+            // A misspelt key is one mistake, not an unknown key and a missing one.
+            if let Some(meant) = nearest(key, asked.iter().map(String::as_str)) {
+                let missing = self.lacks(meant);
+                self.sink.borrow_mut().0.retain(|d| d.code != "GW0103" || d.message != missing);
+            }
             self.push(
                 Diagnostic::error("GW0104", format!("unknown key `{key}` {whole}"))
                     .at(&Span { file: self.file.clone(), range })
@@ -205,8 +219,8 @@ impl<'a> Table<'a> {
 
 impl<'a> Value<'a> {
     fn wrong<T>(&self, wanted: &str) -> Option<T> {
-        let found = self.item.type_name();
-        self.push(Diagnostic::error("GW0105", format!("`{}` is a {found}, not {wanted}", self.name)).at(&self.span));
+        let found = with_article(self.item.type_name());
+        self.push(Diagnostic::error("GW0105", format!("`{}` is {found}, not {wanted}", self.name)).at(&self.span));
         None
     }
 
@@ -326,7 +340,7 @@ impl<'a> Value<'a> {
             match value.as_str() {
                 Some(s) => list.push(Spanned { value: s.to_owned(), span }),
                 None => {
-                    let message = format!("`{}[{index}]` is a {}, not a string", self.name, value.type_name());
+                    let message = format!("`{}[{index}]` is {}, not a string", self.name, with_article(value.type_name()));
                     self.push(Diagnostic::error("GW0105", message).at(&span));
                 }
             }
@@ -338,6 +352,10 @@ impl<'a> Value<'a> {
     pub fn to_json(&self) -> serde_json::Value {
         json_of_item(self.item)
     }
+}
+
+fn with_article(word: &str) -> String {
+    format!("{} {word}", if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" })
 }
 
 fn json_of_item(item: &Item) -> serde_json::Value {

@@ -10,7 +10,7 @@ use crate::compose::graph::{self, BoardPort, End, Graph, Node};
 use crate::compose::kinds::{self, KindInfo};
 use crate::compose::plan::{self, BoardPlan, Plan};
 use crate::diag::{Diagnostic, Diagnostics};
-use crate::manifest::board::{self, Board, Claims, Resource};
+use crate::manifest::board::{self, Board, BoardReset, Claims, Resource};
 use crate::manifest::project::{Instance, Project};
 use crate::plugin::types::{PluginDiagnostic, Shape};
 use crate::plugin::{Failure, Host, Limits, Plugin, error, locate};
@@ -37,6 +37,8 @@ pub struct Elaborated {
     pub inputs: Vec<PathBuf>,
     /// Warnings so far.
     pub warnings: Diagnostics,
+    /// The reset button that is free in this project.
+    pub reset: Option<BoardReset>,
 }
 
 /// Folders that boards are looked up in: the project's, then the ones that came with the program.
@@ -52,65 +54,161 @@ pub fn board_dirs(project: Option<&Project>, cache: &Cache) -> Result<Vec<PathBu
 /// Reads, describes, connects, elaborates and plans.
 ///
 /// # Errors
-/// All diagnostics of the first stage that finds an error.
+/// All that is wrong: a part that cannot be read or loaded is left out, and the later stages look at the rest.
 pub fn elaborate(dir: &Path, cache: &Cache) -> Result<Elaborated, Diagnostics> {
-    let project = Project::load(dir)?;
-    let mut warnings = Diagnostics::default();
+    let (project, mut problems) = Project::read(dir)?;
     let mut inputs = vec![dir.join(crate::manifest::project::FILE_NAME)];
 
     let dirs = board_dirs(Some(&project), cache)?;
-    let path = board::find(&dirs, &project.board, Some(&project.board.span))?;
-    inputs.push(path.clone());
-    let (board, found) = Board::load_in(&path, &dirs)?;
-    warnings.extend(found);
+    let mut absent = project.unread.clone();
+    let board = match load_board(&project, &dirs, &mut inputs) {
+        Ok((board, found)) => {
+            problems.extend(found);
+            Some(board)
+        }
+        Err(found) => {
+            problems.extend(found);
+            absent.push(graph::BOARD.to_owned());
+            None
+        }
+    };
 
     let host = Host::new(cache.root(), Limits::default());
-    let plugins = load_plugins(&project, &host, cache, &mut inputs)?;
+    let plugins = match load_plugins(&project, &host, cache, &mut inputs, &mut problems) {
+        Ok(plugins) => plugins,
+        Err(found) => {
+            problems.extend(found);
+            vec![None; project.instances.len()]
+        }
+    };
     let mut kinds = kinds::built_in()?;
-    let nodes = describe(&project, &board, &plugins, &mut kinds, &mut warnings)?;
+    let nodes = describe(&project, board.as_ref(), &plugins, &mut kinds, &mut problems);
+    let loaded = |name: &str| nodes.iter().any(|n| n.instance.name.value == name);
+    absent.extend(project.instances.iter().map(|i| i.name.value.clone()).filter(|name| !loaded(name)));
 
-    let board_plan = board_plan(&project, &board);
+    let board_plan = board.as_ref().map(|b| board_plan(&project, b));
     let known: Vec<_> = kinds.values().map(|k| k.kind.clone()).collect();
-    let mut graph = graph::connect(&project, nodes, &known, &board_plan.ports)?;
+    let ports = board_plan.as_ref().map_or(&[][..], |b| &b.ports);
+    let (mut graph, found) = graph::connect(&project, nodes, &known, ports, &absent);
+    problems.extend(found);
+    let mut reset = None;
+    if let Some(board) = &board {
+        reset = check_claims(&graph, board, &mut problems);
+    }
+    let plugins: Vec<Plugin> = plugins.into_iter().flatten().collect();
+    let (Some(board), Some(board_plan), false) = (board, board_plan, problems.has_errors()) else { return Err(problems) };
+    let mut warnings = problems;
     refine(&project, &board, &plugins, &mut graph, &board_plan, &mut warnings)?;
-    check_claims(&graph, &board)?;
     let plan = plan::plan(&project, &graph, &kinds, &board_plan)?;
-    Ok(Elaborated { project, board, kinds, graph, plan, board_plan, plugins, host, inputs, warnings })
+    Ok(Elaborated { project, board, kinds, graph, plan, board_plan, plugins, host, inputs, warnings, reset })
 }
 
-fn load_plugins(project: &Project, host: &Host, cache: &Cache, inputs: &mut Vec<PathBuf>) -> Result<Vec<Plugin>, Diagnostics> {
+fn load_board(project: &Project, dirs: &[PathBuf], inputs: &mut Vec<PathBuf>) -> Result<(Board, Diagnostics), Diagnostics> {
+    let path = board::find(dirs, &project.board, Some(&project.board.span))?;
+    inputs.push(path.clone());
+    Board::load_in(&path, dirs)
+}
+
+/// The plugin of each instance, `None` where it cannot be loaded.
+fn load_plugins(
+    project: &Project,
+    host: &Host,
+    cache: &Cache,
+    inputs: &mut Vec<PathBuf>,
+    problems: &mut Diagnostics,
+) -> Result<Vec<Option<Plugin>>, Diagnostics> {
     let dirs: Vec<PathBuf> = project.plugin_dirs.iter().map(|d| d.value.clone()).collect();
-    for folder in &project.plugin_dirs {
-        if !folder.value.is_dir() {
-            let message = format!("there is no folder `{}`", folder.value.display());
-            return Err(Diagnostic::error("GW0101", message).at(&folder.span).help("paths are relative to project.toml").into());
-        }
+    let mut lost = Diagnostics::default();
+    for folder in project.plugin_dirs.iter().filter(|d| !d.value.is_dir()) {
+        let written = folder.value.strip_prefix(&project.dir).unwrap_or(&folder.value);
+        let message = format!("there is no folder `{}`", written.display());
+        lost.push(Diagnostic::error("GW0101", message).at(&folder.span).help("paths are relative to the folder of project.toml"));
     }
+    let ((), _) = lost.finish(())?;
     let crates = locate::locate(&dirs, cache.root())
         .map_err(|list| Diagnostics(list.iter().map(|e| e.diagnostic("project.plugins", project.plugin_dirs.first().map(|d| &d.span))).collect()))?;
-    build_stale(project, &crates)?;
-    let mut diagnostics = Diagnostics::default();
-    let mut plugins = Vec::new();
-    let mut loaded: BTreeMap<String, Plugin> = BTreeMap::new();
+    let mut chosen = Vec::new();
     for instance in &project.instances {
-        let Some(found) = crates.iter().find(|c| c.name == instance.plugin.value) else {
-            diagnostics.push(missing_plugin(project, instance, crates.iter().map(|c| c.name.as_str())));
+        let of_name: Vec<_> = crates.iter().filter(|c| c.name == instance.plugin.value).collect();
+        if of_name.is_empty() {
+            problems.push(missing_plugin(project, instance, crates.iter().map(|c| c.name.as_str())));
+            chosen.push(None);
+            continue;
+        }
+        match choose_version(instance, &of_name, host) {
+            Ok(found) => chosen.push(Some(found)),
+            Err(found) => {
+                problems.push(found);
+                chosen.push(None);
+            }
+        }
+    }
+    let failed = build_stale(project, &chosen, problems);
+    let mut plugins = Vec::new();
+    let mut loaded: BTreeMap<PathBuf, Option<Plugin>> = BTreeMap::new();
+    for (instance, found) in project.instances.iter().zip(chosen) {
+        let Some(found) = found.filter(|f| !failed.iter().any(|path| path == f.path())) else {
+            plugins.push(None);
             continue;
         };
-        if let Some(plugin) = loaded.get(&found.name) {
+        if let Some(plugin) = loaded.get(found.path()) {
             plugins.push(plugin.clone());
             continue;
         }
-        match found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)) {
+        let plugin = match found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)) {
             Ok(plugin) => {
                 inputs.push(found.built().ok().flatten().unwrap_or_else(|| found.path().to_owned()));
-                loaded.insert(found.name.clone(), plugin.clone());
-                plugins.push(plugin);
+                Some(plugin)
             }
-            Err(error) => diagnostics.push(error.diagnostic(&who(instance), Some(&instance.plugin.span))),
+            Err(error) => {
+                problems.push(error.diagnostic(&who(instance), Some(&instance.plugin.span)));
+                None
+            }
+        };
+        loaded.insert(found.path().to_owned(), plugin.clone());
+        plugins.push(plugin);
+    }
+    Ok(plugins)
+}
+
+/// The version that an instance asks for, else the highest. A component without a crate says its version itself.
+fn choose_version<'a>(instance: &Instance, found: &[&'a locate::PluginCrate], host: &Host) -> Result<&'a locate::PluginCrate, Diagnostic> {
+    let name = &instance.plugin.value;
+    if let ([only], None) = (found, &instance.version) {
+        return Ok(only);
+    }
+    let mut versions: BTreeMap<locate::Version, &locate::PluginCrate> = BTreeMap::new();
+    for plugin in found {
+        let version = match &plugin.version {
+            Some(version) => version.clone(),
+            None => {
+                let about = plugin.component(&|_| {}).and_then(|bytes| host.load(bytes));
+                about.map_err(|e| e.diagnostic(&who(instance), Some(&instance.plugin.span)))?.info().version.clone()
+            }
+        };
+        let Some(version) = locate::version(&version) else {
+            let message = format!("{}: `{version}` of `{}` is not a version", who(instance), plugin.path().display());
+            return Err(Diagnostic::error("GW0324", message).at(&instance.plugin.span));
+        };
+        if let Some(twin) = versions.insert(version.clone(), plugin) {
+            let error = locate::twins(name, &version.to_string(), twin.path(), plugin.path());
+            return Err(error.diagnostic(&who(instance), Some(&instance.plugin.span)));
         }
     }
-    diagnostics.finish(plugins).map(|(plugins, _)| plugins)
+    let Some(asked) = &instance.version else {
+        let highest = versions.into_values().next_back();
+        return highest.ok_or_else(|| missing_version(instance, name, "none", Vec::new()));
+    };
+    let all: Vec<String> = versions.keys().map(ToString::to_string).collect();
+    let found = locate::version(&asked.value).and_then(|v| versions.get(&v).copied());
+    found.ok_or_else(|| missing_version(instance, name, &asked.value, all))
+}
+
+fn missing_version(instance: &Instance, name: &str, asked: &str, all: Vec<String>) -> Diagnostic {
+    let span = instance.version.as_ref().map_or(&instance.plugin.span, |v| &v.span);
+    Diagnostic::error("GW0113", format!("there is no version {asked} of plugin `{name}`"))
+        .at(span)
+        .help(format!("versions at hand: {}", all.join(", ")))
 }
 
 fn missing_plugin<'a>(project: &Project, instance: &Instance, names: impl Iterator<Item = &'a str>) -> Diagnostic {
@@ -121,20 +219,24 @@ fn missing_plugin<'a>(project: &Project, instance: &Instance, names: impl Iterat
     diagnostic.nearest(&instance.plugin, names)
 }
 
-/// Builds the crates that the project uses and whose sources changed, all in one go.
-fn build_stale(project: &Project, crates: &[locate::PluginCrate]) -> Result<(), Diagnostics> {
-    let used = |c: &&locate::PluginCrate| project.instances.iter().any(|i| i.plugin.value == c.name);
-    let wanted: Vec<_> = crates.iter().filter(used).cloned().collect();
-    let errors = match locate::build_stale(&wanted, &|line| eprintln!("{line}")) {
-        Ok(_) => return Ok(()),
-        Err(errors) => errors,
-    };
-    let found = errors.iter().map(|(name, error)| {
-        let instance = project.instances.iter().find(|i| i.plugin.value == *name);
-        let who = instance.map_or_else(|| format!("plugin `{name}`"), |i| format!("instance `{}` (plugin `{name}`)", i.name.value));
-        error.diagnostic(&who, instance.map(|i| &i.plugin.span))
-    });
-    Err(Diagnostics(found.collect()))
+/// Builds the crates that the project uses and whose sources changed, all in one go. Returns the folders of those that
+/// do not build.
+fn build_stale(project: &Project, chosen: &[Option<&locate::PluginCrate>], problems: &mut Diagnostics) -> Vec<PathBuf> {
+    let mut wanted: Vec<locate::PluginCrate> = Vec::new();
+    for plugin in chosen.iter().flatten() {
+        if !wanted.iter().any(|w| w.path() == plugin.path()) {
+            wanted.push((*plugin).clone());
+        }
+    }
+    let Err(errors) = locate::build_stale(&wanted, &|line| eprintln!("{line}")) else { return Vec::new() };
+    let mut failed = Vec::new();
+    for (plugin, error) in errors {
+        let user = chosen.iter().position(|c| c.is_some_and(|c| c.path() == plugin.path())).and_then(|i| project.instances.get(i));
+        let who = user.map_or_else(|| format!("plugin `{}`", plugin.name), who);
+        problems.push(error.diagnostic(&who, user.map(|i| &i.plugin.span)));
+        failed.push(plugin.path().to_owned());
+    }
+    failed
 }
 
 /// Gives a host error the place of its instance.
@@ -158,17 +260,18 @@ pub fn failure(project: &Project, instance: &Instance, failure: &Failure) -> Dia
     Diagnostics(failure.diagnostics(&who(instance), |pointer| Some(project.param_span(instance, pointer))))
 }
 
+/// The instances whose plugin could be asked. Without a board only the parameters are checked.
 fn describe(
     project: &Project,
-    board: &Board,
-    plugins: &[Plugin],
+    board: Option<&Board>,
+    plugins: &[Option<Plugin>],
     kinds: &mut BTreeMap<String, KindInfo>,
-    warnings: &mut Diagnostics,
-) -> Result<Vec<Node>, Diagnostics> {
-    let facts = board_json(project, board);
-    let mut diagnostics = Diagnostics::default();
+    diagnostics: &mut Diagnostics,
+) -> Vec<Node> {
+    let facts = board.map(|b| board_json(project, b));
     let mut nodes = Vec::new();
     for (instance, plugin) in project.instances.iter().zip(plugins) {
+        let Some(plugin) = plugin else { continue };
         let about = plugin.info().clone();
         if let Err(error) = kinds::add(kinds, &about.name, &about.kinds) {
             diagnostics.push(in_instance(error, instance));
@@ -181,14 +284,13 @@ fn describe(
                 continue;
             }
         };
-        match plugin.describe(&params, &facts) {
+        let Some(facts) = &facts else { continue };
+        match plugin.describe(&params, facts) {
             Ok(shape) => nodes.push(Node { instance: instance.clone(), about, params, shape }),
             Err(found) => diagnostics.extend(failure(project, instance, &found)),
         }
     }
-    let (nodes, found) = diagnostics.finish(nodes)?;
-    warnings.extend(found);
-    Ok(nodes)
+    nodes
 }
 
 /// `elaborate` of every node: what the peers said is known now.
@@ -264,16 +366,12 @@ fn board_plan(project: &Project, board: &Board) -> BoardPlan {
 /// frames that arrive faster than nominal (100 ppm) and for arbitration between frames.
 const MARGIN: f64 = 1.25;
 
-/// Two resources in use that claim one pin.
-fn check_claims(graph: &Graph, board: &Board) -> Result<(), Diagnostics> {
+/// Two resources in use that claim one pin. Returns the reset button whose pin is free.
+fn check_claims(graph: &Graph, board: &Board, diagnostics: &mut Diagnostics) -> Option<BoardReset> {
     let mut claims = Claims::new();
-    let mut diagnostics = Diagnostics::default();
-    // The default clock and the reset button are always in use.
+    // The default clock is always in use.
     if let Some(clock) = board.default_clock() {
         diagnostics.extend(claims.clock(clock, &clock.name.span).err().into_iter().flatten());
-    }
-    if let Some(reset) = board.resets.first() {
-        diagnostics.extend(claims.reset(reset, &reset.name.span).err().into_iter().flatten());
     }
     for edge in &graph.edges {
         if let End::Board { resource } = &edge.provider
@@ -284,6 +382,6 @@ fn check_claims(graph: &Graph, board: &Board) -> Result<(), Diagnostics> {
             }
         }
     }
-    diagnostics.finish(()).map(|((), _)| ())
+    board.free_reset(&claims).cloned()
 }
 

@@ -12,12 +12,18 @@ use crate::compose::graph::{End, Graph};
 use crate::compose::plan::{self, Choice};
 use crate::compose::registers;
 use crate::diag::{Diagnostic, Diagnostics};
+use crate::emit::constraints::{ClockAt, ClockLine};
 use crate::emit::{self, top};
 use crate::hdl;
+use crate::manifest::board::Resource;
+use crate::plugin::merge;
 use crate::plugin::types::{Language, Output, Peer, Plan as PluginPlan, Purpose, Role, Target, Wired};
 
 /// Name of the file that pins register addresses, beside `project.toml`.
 pub const REGISTERS_LOCK: &str = "registers.lock";
+
+const HARD_MAC_10G_IP: &str = include_str!("../../hdl/io/xcu/hard_mac_10g_ip.sv");
+const HARD_MAC_100G_IP: &str = include_str!("../../hdl/io/xcu/hard_mac_100g_ip.sv");
 
 /// What `generate` is asked for.
 #[derive(Clone, Debug)]
@@ -167,6 +173,8 @@ pub struct Design {
     pub elaborated: Elaborated,
     /// What each node generated.
     pub outputs: Vec<Output>,
+    /// What each node was asked with.
+    pub plans: Vec<PluginPlan>,
     /// Veryl project of each node.
     pub projects: Vec<String>,
     /// Register blocks.
@@ -188,10 +196,11 @@ impl Design {
     /// Of the register allocation, the PLL search and the plugins.
     pub fn make(elaborated: Elaborated, target: Target) -> Result<Design, Diagnostics> {
         let (registers, bus) = registers_of(&elaborated)?;
-        let clocks = emit::clocks::plan(&elaborated.board, &elaborated.plan, target, &elaborated.project.board.span)?;
+        let clocks = emit::clocks::plan(&elaborated.board, &elaborated.plan, target, elaborated.reset.as_ref(), &elaborated.project)?;
         let resources = resources(&elaborated.graph, &elaborated);
         let mut diagnostics = Diagnostics::default();
         let mut outputs = Vec::new();
+        let mut plans = Vec::new();
         let mut projects = Vec::new();
         let facts = elaborated.board.facts_json();
         for (index, node) in elaborated.graph.nodes.iter().enumerate() {
@@ -201,7 +210,7 @@ impl Design {
             links.extend(register_links(&elaborated, &bus, index));
             let plan = PluginPlan {
                 instance: node.instance.name.value.clone(),
-                prefix: format!("{project}_"),
+                prefix: format!("{project}_{}_", top::ident(&node.instance.name.value)),
                 params: node.params.clone(),
                 board: facts.clone(),
                 target,
@@ -212,6 +221,7 @@ impl Design {
             match elaborated.plugins[index].generate(&plan) {
                 Ok(output) => {
                     outputs.push(output);
+                    plans.push(plan);
                     projects.push(project);
                 }
                 Err(found) => {
@@ -220,7 +230,7 @@ impl Design {
             }
         }
         let ((), _) = diagnostics.finish(())?;
-        Ok(Design { elaborated, outputs, projects, registers, bus, resources, clocks, target })
+        Ok(Design { elaborated, outputs, plans, projects, registers, bus, resources, clocks, target })
     }
 
     /// All output files with their texts, the emitted top module, and the SystemVerilog files in order.
@@ -282,6 +292,11 @@ impl Design {
             files.insert("sim/plan.json".into(), pretty(&json!(plan)));
         } else {
             self.documents(&mut files)?;
+            if let Some(level) = self.constraints(&mut files, &mut ordered)? {
+                let list = ordered.iter().map(|p| p.strip_prefix(&base).unwrap_or(p).display().to_string() + "\n").collect::<String>();
+                files.insert(base.join("files.f"), list);
+                return Ok((files, level, ordered));
+            }
         }
         Ok((files, top, ordered))
     }
@@ -317,30 +332,35 @@ impl Design {
         sources
     }
 
-    /// Sources of the plugins: each Veryl project once; two instances that bring the same file with another text collide.
+    /// Sources of the plugins: those of all instances of one version of a plugin together, each file once.
     fn plugin_sources(&self, sources: &mut Vec<hdl::Source>, foreign: &mut Vec<(PathBuf, String)>) -> Result<(), Diagnostics> {
+        let wanted = |purpose: Purpose| {
+            purpose == Purpose::Design || self.target == Target::Simulation && purpose == Purpose::SimModel
+        };
+        let mut groups: BTreeMap<&String, Vec<(&PluginPlan, Output)>> = BTreeMap::new();
+        for ((project, plan), output) in self.projects.iter().zip(&self.plans).zip(&self.outputs) {
+            let mut output = output.clone();
+            output.sources.retain(|s| wanted(s.purpose));
+            groups.entry(project).or_default().push((plan, output));
+        }
         let mut diagnostics = Diagnostics::default();
-        let mut seen: BTreeMap<String, (String, String)> = BTreeMap::new();
-        for (index, output) in self.outputs.iter().enumerate() {
-            let instance = &self.elaborated.graph.nodes[index].instance;
-            for source in output.sources.iter().filter(|s| s.purpose == Purpose::Design || self.target == Target::Simulation && s.purpose == Purpose::SimModel) {
-                let path = format!("{}/{}", self.projects[index], source.path);
-                if let Some((text, first)) = seen.get(&path) {
-                    if *text != source.text {
-                        let message = format!("instances `{first}` and `{}` bring `{path}` with different texts", instance.name.value);
-                        diagnostics.push(
-                            Diagnostic::error("GW0503", message)
-                                .at(&instance.plugin.span)
-                                .help("a source that differs between instances needs the instance in its name (`plan.prefix`)"),
-                        );
-                    }
+        for (project, group) in groups {
+            let group: Vec<(&PluginPlan, &Output)> = group.iter().map(|(plan, output)| (*plan, output)).collect();
+            let merged = match merge::sources(&group) {
+                Ok(merged) => merged,
+                Err((name, error)) => {
+                    let instance = self.elaborated.graph.nodes.iter().map(|n| &n.instance).find(|i| i.name.value == name);
+                    let who = instance.map_or_else(|| format!("instance `{name}`"), super::elaborate::who);
+                    diagnostics.push(error.diagnostic(&who, instance.map(|i| &i.plugin.span)));
                     continue;
                 }
-                seen.insert(path.clone(), (source.text.clone(), instance.name.value.clone()));
+            };
+            for source in merged {
+                let path = format!("{project}/{}", source.path);
                 if source.language == Language::Veryl {
-                    sources.push(hdl::Source { project: self.projects[index].clone(), path, text: source.text.clone() });
+                    sources.push(hdl::Source { project: project.clone(), path, text: source.text });
                 } else {
-                    foreign.push((PathBuf::from(path), source.text.clone()));
+                    foreign.push((PathBuf::from(path), source.text));
                 }
             }
         }
@@ -381,17 +401,17 @@ impl Design {
             files.insert("registers.svd".into(), made.svd);
             files.insert("registers.md".into(), made.markdown);
         }
-        self.constraints(files)?;
         files.insert("plan.json".into(), pretty(&self.plan_json()));
         files.insert("diagram.svg".into(), crate::report::diagram::svg(&e.graph, &e.plan, &e.kinds));
         Ok(())
     }
 
-    /// The constraint file; for a board without an open flow the vendor's script as well.
-    fn constraints(&self, files: &mut BTreeMap<PathBuf, String>) -> Result<(), Diagnostics> {
+    /// The constraint file; for a board without an open flow the vendor's script as well. Where the board has hard MACs, the
+    /// level above the design that holds them: its module is returned, and its files are added to `ordered`.
+    fn constraints(&self, files: &mut BTreeMap<PathBuf, String>, ordered: &mut Vec<PathBuf>) -> Result<Option<String>, Diagnostics> {
         let e = &self.elaborated;
         if e.board.is_simulation_only() {
-            return Ok(());
+            return Ok(None);
         }
         let name = top::ident(&e.project.name.value);
         let used: Vec<_> = self
@@ -403,23 +423,65 @@ impl Design {
             })
             .collect();
         let timing: Vec<_> = self.outputs.iter().flat_map(|o| o.timing.iter().cloned()).collect();
-        let all = emit::clocks::constraints(&name, &e.board, &e.plan, &self.clocks, &used, &timing);
+        let mut all = emit::clocks::constraints(&name, &e.board, &e.plan, &self.clocks, e.reset.as_ref(), &used, &timing);
         if e.board.flow.open {
             files.insert(format!("{name}.lpf").into(), all.lpf(&e.board)?);
-            return Ok(());
+            return Ok(None);
+        }
+        let design_top = format!("top_{name}");
+        let mut vendor_top = design_top.clone();
+        let mut sources: Vec<String> = ordered.iter().map(|p| p.display().to_string()).collect();
+        let mut level_module = None;
+        if !all.hard_macs.is_empty() {
+            let level = emit::vendor::board_level(&e.board, &name, &design_top, &all.ports, &all.hard_macs)?;
+            let oscillator = ClockAt::Port(level.init_clock.name.value.clone());
+            if !all.clocks.iter().any(|c| c.at == oscillator) {
+                all.clocks.push(ClockLine { at: oscillator, hz: level.init_clock.hz, comment: "start-up of the MACs".to_owned() });
+            }
+            all.ports = level.ports;
+            let path = PathBuf::from(format!("hdl/{}.sv", level.module));
+            let (shims, black_boxes) = self.hard_mac_files(&all.hard_macs)?;
+            for (shim, text) in shims {
+                if !files.contains_key(&shim) {
+                    files.insert(shim.clone(), text);
+                    sources.push(shim.display().to_string());
+                    ordered.push(shim);
+                }
+            }
+            sources.push(path.display().to_string());
+            // Vivado takes the user's wrappers in place of the black boxes; lint and Yosys read these.
+            for (black_box, text) in black_boxes {
+                files.insert(black_box.clone(), text);
+                ordered.push(black_box);
+            }
+            files.insert(path.clone(), level.text);
+            ordered.push(path);
+            vendor_top = level.module.clone();
+            level_module = Some(level.module);
         }
         let xdc = format!("{name}.xdc");
         files.insert(xdc.clone().into(), all.xdc(&e.board)?);
-        let sources: Vec<String> = files.keys().filter(|p| p.extension().is_some_and(|x| x == "sv")).map(|p| p.display().to_string()).collect();
-        let project = emit::vendor::VivadoProject {
-            design: &name,
-            top: &format!("top_{name}"),
-            sources: &sources,
-            xdc: &xdc,
-            hard_macs: &all.hard_macs,
-        };
+        let project =
+            emit::vendor::VivadoProject { design: &name, top: &vendor_top, sources: &sources, xdc: &xdc, hard_macs: &all.hard_macs };
         files.insert(format!("{name}.tcl").into(), project.tcl(&e.board)?);
-        Ok(())
+        Ok(level_module)
+    }
+
+    /// The stream shims of hard MACs with what they need, and the black boxes inside them.
+    #[allow(clippy::type_complexity)]
+    fn hard_mac_files(&self, macs: &[Resource]) -> Result<(Vec<(PathBuf, String)>, Vec<(PathBuf, String)>), Diagnostics> {
+        let mut modules: Vec<&str> = macs.iter().map(emit::vendor::shim).collect();
+        modules.sort_unstable();
+        modules.dedup();
+        let mut sources = self.library();
+        sources.retain(|s| s.project != "io" || modules.iter().any(|m| s.path.ends_with(&format!("/{m}.veryl"))));
+        let compiled = hdl::compile("io", &sources, &[]).map_err(|m| self.hdl_errors(&m))?;
+        let shims = compiled.files.into_iter().map(|f| (Path::new("hdl").join(f.path), f.text)).collect();
+        let boxes = modules.iter().map(|m| {
+            let text = if *m == "hard_mac_100g" { HARD_MAC_100G_IP } else { HARD_MAC_10G_IP };
+            (PathBuf::from(format!("hdl/black_box/{m}_ip.sv")), text.to_owned())
+        });
+        Ok((shims, boxes.collect()))
     }
 
     /// The plan as data: for `report.json` and `graph --format json`.

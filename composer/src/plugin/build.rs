@@ -31,8 +31,8 @@ pub fn componentize(bytes: Vec<u8>) -> Result<Vec<u8>, PluginError> {
     })
 }
 
-/// Builds crates, those of one workspace in one go, and keeps the components. Only one build runs at a time on this cache.
-pub fn build(plugins: &[&PluginCrate], progress: &dyn Fn(&str)) -> BTreeMap<String, Result<Vec<u8>, PluginError>> {
+/// Builds crates, those of one workspace in one go, and keeps the components. The results are by folder. Only one build runs at a time on this cache.
+pub fn build(plugins: &[&PluginCrate], progress: &dyn Fn(&str)) -> BTreeMap<PathBuf, Result<Vec<u8>, PluginError>> {
     let mut results = BTreeMap::new();
     let mut groups: BTreeMap<PathBuf, Vec<&PluginCrate>> = BTreeMap::new();
     for plugin in plugins {
@@ -44,13 +44,13 @@ pub fn build(plugins: &[&PluginCrate], progress: &dyn Fn(&str)) -> BTreeMap<Stri
         // Components that another process makes while this one waits for the lock need no second build.
         match locked(&group, &root, progress) {
             Ok(built) => results.extend(built),
-            Err(error) => results.extend(group.iter().map(|p| (p.name.clone(), Err(error.clone())))),
+            Err(error) => results.extend(group.iter().map(|p| (p.path().to_owned(), Err(error.clone())))),
         }
     }
     results
 }
 
-type Built = BTreeMap<String, Result<Vec<u8>, PluginError>>;
+type Built = BTreeMap<PathBuf, Result<Vec<u8>, PluginError>>;
 
 fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Result<Built, PluginError> {
     let Some(cache) = group.first().map(|p| p.cache.join("plugins")) else { return Ok(Built::new()) };
@@ -67,7 +67,7 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
         let Some(path) = plugin.built()? else { continue };
         match std::fs::read(&path) {
             Ok(bytes) => {
-                results.insert(plugin.name.clone(), Ok(bytes));
+                results.insert(plugin.path().to_owned(), Ok(bytes));
             }
             Err(_) => stale.push((*plugin, path)),
         }
@@ -88,7 +88,7 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
     let relocked = lock_file() != versions;
     for (plugin, path) in stale {
         let path = if relocked { plugin.built()?.unwrap_or(path) } else { path };
-        let result = match modules.get(&plugin.name) {
+        let result = match modules.get(plugin.path()) {
             Some(module) => std::fs::read(module)
                 .map_err(|e| PluginError::new("GW0321", format!("{}: {e}", module.display())))
                 .and_then(componentize)
@@ -96,23 +96,25 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
             None => Err(PluginError::new("GW0321", "the crate makes no WebAssembly module")
                 .help("its Cargo.toml needs `[lib]` with `crate-type = [\"cdylib\"]`")),
         };
-        results.insert(plugin.name.clone(), result);
+        results.insert(plugin.path().to_owned(), result);
     }
     Ok(results)
 }
 
-/// Runs cargo and returns the modules by package name.
+/// Runs cargo and returns the modules by folder of the crate.
 fn cargo(
     toolchain: &toolchain::Toolchain,
     root: &Path,
     target: &Path,
     stale: &[(&PluginCrate, PathBuf)],
     progress: &dyn Fn(&str),
-) -> Result<BTreeMap<String, PathBuf>, PluginError> {
+) -> Result<BTreeMap<PathBuf, PathBuf>, PluginError> {
     let mut command = toolchain.command(root);
     command.arg("build").args(toolchain.arguments()).arg("--target-dir").arg(target).arg("--message-format=json-render-diagnostics");
     for (plugin, _) in stale {
-        command.args(["--package", &plugin.name]);
+        // Two versions of one package may be members of one workspace.
+        let package = plugin.version.as_ref().map_or_else(|| plugin.name.clone(), |v| format!("{}@{v}", plugin.name));
+        command.args(["--package", &package]);
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|e| {
@@ -125,7 +127,7 @@ fn cargo(
             String::from_utf8_lossy(&text).into_owned()
         })
     });
-    let mut names: BTreeMap<String, PathBuf> = BTreeMap::new();
+    let mut names: BTreeMap<PathBuf, PathBuf> = BTreeMap::new();
     let mut count = 0;
     for message in child.stdout.take().into_iter().flat_map(|pipe| Message::parse_stream(BufReader::new(pipe))) {
         let Ok(Message::CompilerArtifact(artifact)) = message else { continue };
@@ -134,7 +136,7 @@ fn cargo(
         let wasm = artifact.filenames.iter().find(|f| f.extension() == Some("wasm"));
         let plugin = stale.iter().find(|(p, _)| same_package(p, artifact.manifest_path.as_std_path()));
         if let (Some(wasm), Some((plugin, _))) = (wasm, plugin) {
-            names.insert(plugin.name.clone(), wasm.clone().into_std_path_buf());
+            names.insert(plugin.path().to_owned(), wasm.clone().into_std_path_buf());
         }
     }
     let talk = talk.and_then(|t| t.join().ok()).unwrap_or_default();

@@ -1,6 +1,5 @@
 //! Finds plugins in folders, and their components.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use toml_edit::Item;
@@ -25,8 +24,26 @@ pub struct PluginCrate {
     pub name: String,
     /// Where it comes from.
     pub origin: Origin,
+    /// Version in the crate's manifest; `None` for files, which say it themselves.
+    pub version: Option<String>,
     /// Gateweave's cache.
     pub cache: PathBuf,
+}
+
+/// A semantic version.
+pub type Version = cargo_metadata::semver::Version;
+
+/// Reads a semantic version.
+pub fn version(text: &str) -> Option<Version> {
+    Version::parse(text).ok()
+}
+
+/// GW0324: two plugins of one name and version.
+pub fn twins(name: &str, version: &str, a: &Path, b: &Path) -> PluginError {
+    let (a, b) = (a.display().to_string(), b.display().to_string());
+    let (first, second) = if a <= b { (a, b) } else { (b, a) };
+    PluginError::new("GW0324", format!("two plugins are named `{name}` and have version {version}: `{first}` and `{second}`"))
+        .help("remove one of them, or give it another version")
 }
 
 impl PluginCrate {
@@ -64,19 +81,19 @@ impl PluginCrate {
                 if let Ok(bytes) = std::fs::read(&path) {
                     return Ok(bytes);
                 }
-                build::build(&[self], progress).remove(&self.name).unwrap_or_else(|| Err(PluginError::new("GW0321", "cargo built nothing")))
+                build::build(&[self], progress).remove(self.path()).unwrap_or_else(|| Err(PluginError::new("GW0321", "cargo built nothing")))
             }
         }
     }
 }
 
 /// All plugins directly below `folders`: subfolders whose `Cargo.toml` has `[package.metadata.gateweave]`, and `*.wasm` files.
-/// Sorted by name.
+/// Sorted by name, then by version.
 ///
 /// # Errors
-/// GW0322 for a folder that cannot be read, GW0324 for two plugins of one name.
+/// GW0322 for a folder that cannot be read, GW0324 for two crates of one name and version.
 pub fn locate(folders: &[PathBuf], cache: &Path) -> Result<Vec<PluginCrate>, Vec<PluginError>> {
-    let mut found: BTreeMap<String, PluginCrate> = BTreeMap::new();
+    let mut found: Vec<PluginCrate> = Vec::new();
     let mut errors = Vec::new();
     for folder in folders {
         let entries = match std::fs::read_dir(folder) {
@@ -88,23 +105,34 @@ pub fn locate(folders: &[PathBuf], cache: &Path) -> Result<Vec<PluginCrate>, Vec
         };
         for path in entries.filter_map(Result::ok).map(|e| e.path()) {
             let Some((name, origin)) = plugin_at(&path) else { continue };
-            let plugin = PluginCrate { name: name.clone(), origin, cache: cache.to_owned() };
-            match found.get(&name) {
-                Some(other) if other.path().canonicalize().ok() != plugin.path().canonicalize().ok() => {
-                    let (a, b) = (other.path().display().to_string(), plugin.path().display().to_string());
-                    errors.push(PluginError::new(
-                        "GW0324",
-                        format!("two plugins are named `{name}`: `{}` and `{}`", a.clone().min(b.clone()), a.max(b)),
-                    ));
-                }
-                Some(_) => {}
-                None => {
-                    found.insert(name, plugin);
-                }
+            let plugin = PluginCrate { name, version: crate_version(&origin), origin, cache: cache.to_owned() };
+            let same = |other: &&PluginCrate| other.path().canonicalize().ok() == plugin.path().canonicalize().ok();
+            if found.iter().any(|other| same(&other)) {
+                continue;
             }
+            let twin = found.iter().find(|o| o.name == plugin.name && o.version.is_some() && o.version == plugin.version);
+            if let (Some(twin), Some(version)) = (twin, &plugin.version) {
+                errors.push(twins(&plugin.name, version, twin.path(), plugin.path()));
+                continue;
+            }
+            found.push(plugin);
         }
     }
-    if errors.is_empty() { Ok(found.into_values().collect()) } else { Err(errors) }
+    let order = |p: &PluginCrate| (p.name.clone(), p.version.as_deref().and_then(version), p.path().to_owned());
+    found.sort_by_key(order);
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
+
+/// `package.version` of a crate, its own or that of the workspace.
+fn crate_version(origin: &Origin) -> Option<String> {
+    let Origin::Crate(folder) = origin else { return None };
+    let own = stamp::manifest(folder)?;
+    let field = own.get("package")?.get("version")?;
+    if let Some(text) = field.as_str() {
+        return Some(text.to_owned());
+    }
+    let root = stamp::manifest(&stamp::workspace_root(folder)?)?;
+    root.get("workspace")?.get("package")?.get("version")?.as_str().map(str::to_owned)
 }
 
 /// The plugin that a folder or file is, if it is one.
@@ -126,7 +154,7 @@ fn plugin_at(path: &Path) -> Option<(String, Origin)> {
 /// As [`locate`]; GW0322 if there is none.
 pub fn at(path: &Path, cache: &Path) -> Result<Vec<PluginCrate>, Vec<PluginError>> {
     if let Some((name, origin)) = plugin_at(path) {
-        return Ok(vec![PluginCrate { name, origin, cache: cache.to_owned() }]);
+        return Ok(vec![PluginCrate { name, version: crate_version(&origin), origin, cache: cache.to_owned() }]);
     }
     let found = locate(&[path.to_owned()], cache)?;
     if found.is_empty() {
@@ -141,20 +169,21 @@ pub fn at(path: &Path, cache: &Path) -> Result<Vec<PluginCrate>, Vec<PluginError
 /// Builds all stale crates of `plugins`, those of one workspace in one go. Returns how many were stale.
 ///
 /// # Errors
-/// One error for each plugin that did not build, with its name.
-pub fn build_stale(plugins: &[PluginCrate], progress: &dyn Fn(&str)) -> Result<usize, Vec<(String, PluginError)>> {
+/// One error for each plugin that did not build.
+pub fn build_stale(plugins: &[PluginCrate], progress: &dyn Fn(&str)) -> Result<usize, Vec<(PluginCrate, PluginError)>> {
     let mut stale = Vec::new();
     let mut errors = Vec::new();
     for plugin in plugins {
         match plugin.built() {
             Ok(Some(path)) if !path.is_file() => stale.push(plugin),
             Ok(_) => {}
-            Err(error) => errors.push((plugin.name.clone(), error)),
+            Err(error) => errors.push((plugin.clone(), error)),
         }
     }
-    for (name, result) in build::build(&stale, progress) {
-        if let Err(error) = result {
-            errors.push((name, error));
+    let mut results = build::build(&stale, progress);
+    for plugin in &stale {
+        if let Some(Err(error)) = results.remove(plugin.path()) {
+            errors.push(((*plugin).clone(), error));
         }
     }
     if errors.is_empty() { Ok(stale.len()) } else { Err(errors) }
