@@ -106,7 +106,14 @@ fn stamp_key(options: &Options) -> String {
         Target::Simulation => "simulation",
         Target::Lint => "lint",
     };
-    format!("{} {target} {}", crate::version(), options.out.as_deref().map(|p| p.display().to_string()).unwrap_or_default())
+    format!("{} {target} {}", program(), options.out.as_deref().map(|p| p.display().to_string()).unwrap_or_default())
+}
+
+/// Which program this is: another build may generate something else under the same version.
+fn program() -> String {
+    let file = std::env::current_exe().and_then(std::fs::metadata);
+    let built = file.ok().map(|m| (m.len(), m.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default()));
+    format!("{} {built:?}", crate::version())
 }
 
 /// The memo of the last run of a project stands in the cache: by folder and target.
