@@ -108,7 +108,7 @@ fn pcap_comes_back_byte_for_byte_at_line_rate_and_twice_the_same() {
         }
         // And the last is out within two frame times of when the wire's schedule has it in.
         let owned: u64 = input.iter().map(|f| (f.1.len() as u64 + 24) * byte_ps / 1000).sum();
-        let reset_ns = 16 * period_fs.max(10_000_000) / 1_000_000;
+        let reset_ns = (16 + 64) * period_fs.max(10_000_000) / 1_000_000;
         let last = out.last().unwrap().0;
         assert!(last < reset_ns + owned + 2 * 1539 * byte_ps / 1000, "width {width}: {last} against {owned}");
         assert_eq!(once("two.pcap").1, file, "width {width}: two runs differ");
@@ -445,6 +445,30 @@ fn wires_that_cannot_be_are_refused() {
     plan.resources[0].class = "rgmi".into();
     let found = build(&plan, Trace::None, tools()).err().unwrap();
     assert_eq!((found.code, found.help.as_deref()), ("GW0703", Some("did you mean `rgmii`?")));
+}
+
+/// Every domain of a design leaves reset some edges after the top level's input does, and a receiver that leaves it inside a frame
+/// waits for the next gap. The harness sent the first frame at once, so the first one was lost.
+#[test]
+fn the_first_frame_of_a_run_waits_until_all_domains_have_left_reset() {
+    let mut plan = stream_plan(8, 8_000_000);
+    let bridged = LOOP
+        .replace(
+            "always_ff @(posedge clk_other)",
+            "logic [31:0] chain;\n    always_ff @(posedge clk_other) chain <= {chain[30:0], button};\n    always_ff @(posedge clk_other)",
+        )
+        .replace("if (!button)", "if (!chain[31])")
+        .replace("int W = 64", "int W = 8");
+    assert!(bridged.contains("!chain[31]") && bridged.contains("button};"));
+    plan.files[0].text = bridged;
+    let folder = tempfile::tempdir().unwrap();
+    let input: Vec<(u64, Vec<u8>)> = (0..3).map(|i| (0, frame(60, i))).collect();
+    std::fs::write(folder.path().join("in.pcap"), pcap(&input)).unwrap();
+    let wire = format!("pcap:{0}/in.pcap,{0}/out.pcap", folder.path().display());
+    let options = RunOptions { wires: vec![wire.parse().unwrap()], ..RunOptions::default() };
+    run(&simulator(&plan, Trace::None), &options).unwrap_or_else(|d| panic!("{d:?}"));
+    let out = frames_of(&std::fs::read(folder.path().join("out.pcap")).unwrap());
+    assert_eq!(out.into_iter().map(|f| f.1).collect::<Vec<_>>(), input.into_iter().map(|f| f.1).collect::<Vec<_>>());
 }
 
 #[test]

@@ -26,6 +26,9 @@ using Wall = std::chrono::steady_clock;
 
 // Frames that may wait for a peer before simulated time stops for it.
 constexpr size_t BACK_PRESSURE = 256;
+// Clock cycles between the end of reset at the top level's input and the first frame. Each domain leaves reset a few edges
+// later (`gw::reset_bridge`), and a receiver that leaves it inside a frame waits for the next gap, as it must.
+constexpr Time SETTLE = 64;
 // How often, in evaluations, the loop looks at the wall clock, the signals and the peers.
 constexpr unsigned LOOK_EVERY = 256;
 
@@ -85,6 +88,7 @@ private:
             resets.emplace_back(i->second, r.active_low);
         }
         release = 16 * slowest;
+        begin = release + SETTLE * slowest;
         if (!config.trace.empty()) design->trace_open(config.trace);
         for (auto& m : models) {
             bool wire = m->wire() && m->wire()->live();
@@ -105,9 +109,9 @@ private:
         if (design->traced) design->dump(0);
         unsigned until_look = LOOK_EVERY;
         std::vector<Model*> due;
-        bool released = false;
+        bool released = false, begun = false;
         for (;;) {
-            Time t = released ? NEVER : release;
+            Time t = !released ? release : !begun ? begin : NEVER;
             for (auto& c : clocks) t = c.edge < t ? c.edge : t;
             for (auto& m : models) t = m->next() < t ? m->next() : t;
             if (t > config.until) {
@@ -135,6 +139,9 @@ private:
             if (!released && t >= release) {
                 released = true;
                 for (auto& r : resets) r.first.set(r.second);
+            }
+            if (!begun && t >= begin) {
+                begun = true;
                 for (auto& m : models) m->start(t);
             }
             if (design->traced) design->dump(t);
@@ -145,7 +152,7 @@ private:
                     break;
                 }
                 if (real_time) pace(wall_start);
-                if (!live && any_input && released && quiet()) {
+                if (!live && any_input && begun && quiet()) {
                     ended_by = "input";
                     break;
                 }
@@ -163,7 +170,7 @@ private:
     }
     /// All input has gone in, and nothing has moved for the drain time.
     bool quiet() const {
-        Time last = release;
+        Time last = begin;
         for (auto& m : models) {
             if (!m->idle()) return false;
             auto s = m->stats();
@@ -195,7 +202,7 @@ private:
     std::vector<Model*> watchers;
     std::vector<ClockState> clocks;
     std::vector<std::pair<Pin, bool>> resets;
-    Time now = 0, slowest = 0, release = 0;
+    Time now = 0, slowest = 0, release = 0, begin = 0;
     uint64_t evals = 0;
     double wall_seconds = 0;
     std::string ended_by;

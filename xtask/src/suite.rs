@@ -4,6 +4,7 @@
 //! counts them, else the stage itself.
 
 use crate::accept;
+use crate::demo::Report;
 use crate::gateweave::Gateweave;
 use crate::guest::image::{self, Image, Made};
 use crate::stage::Stage;
@@ -63,6 +64,10 @@ impl Run {
     }
 }
 
+/// The plugins with parameters for the conformance kit where one has no default.
+const PLUGINS: [(&str, &str); 4] =
+    [("mac", "{}"), ("ip-udp", r#"{"mac":"02:47:57:00:00:01","ip":"192.168.7.2/24"}"#), ("udp-echo", "{}"), ("uart-regs", "{}")];
+
 const ONE: Count = Count { passed: 1, failed: 0 };
 
 /// `all` adds every board, width and MTU.
@@ -84,10 +89,35 @@ pub fn run(all: bool) -> Result<ExitCode> {
             Ok((gateweave, Count::default(), String::new()))
         })
     });
-    tests.stage("tests of gateweave", |stage| {
-        let scope: &[&str] = if all { &["--package", "gateweave", "--", "--include-ignored"] } else { &["--package", "gateweave"] };
-        cargo_test(Path::new("Cargo.toml"), scope, "test-gateweave", stage)
+    tests.stage("tests of gateweave", |stage| cargo_test(Path::new("Cargo.toml"), &["--package", "gateweave"], "test-gateweave", stage));
+    tests.stage("tests of the pinned tools", |stage| {
+        let scope = ["--package", "gateweave", "--test", "tools", "--", "--ignored", "--test-threads", "1"];
+        cargo_test(Path::new("Cargo.toml"), &scope, "test-tools", stage)
     });
+    if let Some(gateweave) = &gateweave {
+        for (plugin, params) in PLUGINS {
+            tests.stage(&format!("plugin check {plugin}"), |stage| {
+                let arguments = ["plugin", "check", &format!("plugins/{plugin}"), "--params", params];
+                gateweave.run(arguments, &format!("check-{plugin}"), Duration::from_secs(600), stage)?;
+                Ok(((), ONE, String::new()))
+            });
+            if all {
+                tests.stage(&format!("plugin test {plugin}"), |stage| {
+                    let arguments = ["plugin", "test", &format!("plugins/{plugin}")];
+                    gateweave.run(arguments, &format!("benches-{plugin}"), Duration::from_secs(3600), stage)?;
+                    Ok(((), ONE, String::new()))
+                });
+            }
+        }
+        tests.stage("bitstream of projects/ping", |stage| {
+            let out = places::target()?.join("xtask/bitstream-ping");
+            let arguments = ["build", "projects/ping", "--out", &out.to_string_lossy()];
+            gateweave.run(arguments, "bitstream-ping", Duration::from_secs(1800), stage)?;
+            let report = Report::read(&out.join("report.json"))?;
+            anyhow::ensure!(report.timing_met(), "timing is not met: {}", report.timing());
+            Ok(((), ONE, report.timing()))
+        });
+    }
     let made = guest(&mut tests, machine.no_guest.as_deref());
     if let (Some(gateweave), Some((made, program))) = (&gateweave, &made) {
         for case in accept::cases(all) {
