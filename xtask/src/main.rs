@@ -35,7 +35,7 @@ enum Task {
     Demo,
     /// Set up and run all tests
     Test {
-        /// Every board, width and MTU
+        /// Every width and MTU, and the plugins' own benches
         #[arg(long)]
         all: bool,
     },

@@ -70,7 +70,7 @@ const PLUGINS: [(&str, &str); 4] =
 
 const ONE: Count = Count { passed: 1, failed: 0 };
 
-/// `all` adds every board, width and MTU.
+/// `all` adds every width and MTU, and the plugins' own benches.
 pub fn run(all: bool) -> Result<ExitCode> {
     let mut tests = Run::default();
     let stage = Stage::start("set-up");
