@@ -68,10 +68,6 @@ pub struct Link {
     pub to: Spanned<String>,
     /// Width at the client, in bits.
     pub width: Option<Spanned<u32>>,
-    /// Priority at a shared memory, 0 the highest.
-    pub priority: Option<Spanned<u32>>,
-    /// Depth of a FIFO that the composer inserts, in bytes.
-    pub fifo: Option<Spanned<u32>>,
     /// `true` forces a clock crossing, `false` refuses one.
     pub crossing: Option<Spanned<bool>>,
 }
@@ -323,16 +319,12 @@ fn read_link(port: &Spanned<String>, value: &Value<'_>) -> Option<Link> {
         port: port.clone(),
         to: port.clone(),
         width: None,
-        priority: None,
-        fifo: None,
         crossing: None,
     };
     if value.item.as_table_like().is_some() {
         let table = value.table()?;
         let to = table.need("to").and_then(|v| v.string());
         link.width = table.get("width").and_then(|v| read_width(&v));
-        link.priority = table.get("priority").and_then(|v| v.unsigned(0..=255)).map(|p| p.map(|p| p as u32));
-        link.fifo = table.get("fifo").and_then(|v| v.unsigned(1..=1 << 20)).map(|p| p.map(|p| p as u32));
         link.crossing = table.get("crossing").and_then(|v| v.boolean());
         table.finish();
         link.to = to?;

@@ -85,6 +85,7 @@ pub fn source(image: &mut Image, path: &str, system_verilog: bool, text: &str) -
 /// A component as it can be told to be.
 pub struct Wat {
     pub name: String,
+    pub version: String,
     pub schema: String,
     pub tables: String,
     pub top: String,
@@ -109,6 +110,7 @@ impl Default for Wat {
     fn default() -> Self {
         Self {
             name: "probe".into(),
+            version: "0.1.0".into(),
             schema: r#"{"type":"object"}"#.into(),
             tables: "{}".into(),
             top: "probe".into(),
@@ -130,7 +132,7 @@ impl Wat {
     pub fn module(&self) -> String {
         let mut image = Image::new();
         let mut about = image.text(&self.name);
-        about.extend(image.text("0.1.0"));
+        about.extend(image.text(&self.version));
         about.extend(image.text("a probe"));
         about.extend(image.text(&self.schema));
         about.extend(image.list(&[]));
