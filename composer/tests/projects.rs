@@ -149,11 +149,23 @@ enum Change {
 
 fn change() -> impl Strategy<Value = Change> {
     let bits = prop_oneof![
-        Just("[".to_owned()), Just("]".to_owned()), Just("{".to_owned()), Just("}".to_owned()), Just("\"".to_owned()), Just("=".to_owned()),
-        Just(".".to_owned()), Just("\n".to_owned()), Just("[[instance]]\n".to_owned()), Just("[clocks]\nsys = ".to_owned()),
-        Just("[datapath]\nwidth = 99999999999999999999\n".to_owned()), Just("datapath = { gbps = nan }\n".to_owned()),
-        Just("clocks = { sys = -1 }\n".to_owned()), Just("clocks = { sys = \"1e999 GHz\" }\n".to_owned()),
-        Just("version = \"\u{1F980}\"\n".to_owned()), Just("1979-05-27T07:32:00Z".to_owned()), "\\PC{0,6}",
+        Just("[".to_owned()),
+        Just("]".to_owned()),
+        Just("{".to_owned()),
+        Just("}".to_owned()),
+        Just("\"".to_owned()),
+        Just("=".to_owned()),
+        Just(".".to_owned()),
+        Just("\n".to_owned()),
+        Just("[[instance]]\n".to_owned()),
+        Just("[clocks]\nsys = ".to_owned()),
+        Just("[datapath]\nwidth = 99999999999999999999\n".to_owned()),
+        Just("datapath = { gbps = nan }\n".to_owned()),
+        Just("clocks = { sys = -1 }\n".to_owned()),
+        Just("clocks = { sys = \"1e999 GHz\" }\n".to_owned()),
+        Just("version = \"\u{1F980}\"\n".to_owned()),
+        Just("1979-05-27T07:32:00Z".to_owned()),
+        "\\PC{0,6}",
     ];
     prop_oneof![
         (any::<usize>(), 1..40_usize).prop_map(|(at, n)| Change::Remove(at, n)),

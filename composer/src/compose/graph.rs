@@ -217,10 +217,9 @@ fn resolve(
     };
     if port.role == Role::Provider {
         let message = format!("port `{}` of `{}` is a provider; a link is written at the client", port.name, own.instance.name.value);
-        return Err(Diagnostic::error("GW0404", message).at(&link.port.span).help(format!(
-            "in the instance that needs it, write `links = {{ ... = \"{}.{}\" }}`",
-            own.instance.name.value, port.name
-        )));
+        return Err(Diagnostic::error("GW0404", message)
+            .at(&link.port.span)
+            .help(format!("in the instance that needs it, write `links = {{ ... = \"{}.{}\" }}`", own.instance.name.value, port.name)));
     }
     let (target, target_port) = link.to.value.split_once('.').unwrap_or((link.to.value.as_str(), ""));
     if absent.iter().any(|name| name == target) {
@@ -317,7 +316,9 @@ fn check_counts(graph: &Graph, kinds: &[Kind], board: &[BoardPort], excused: &Ex
                     .enumerate()
                     .flat_map(|(n, other)| {
                         let ports = other.shape.ports.iter();
-                        let free = ports.filter(|p| p.role == Role::Client && p.links_min > 0 && p.kind.split('|').any(|k| k == port.kind) && !linked(n, &p.name));
+                        let free = ports.filter(|p| {
+                            p.role == Role::Client && p.links_min > 0 && p.kind.split('|').any(|k| k == port.kind) && !linked(n, &p.name)
+                        });
                         free.map(|p| format!("{}.{}", other.instance.name.value, p.name)).collect::<Vec<_>>()
                     })
                     .collect();

@@ -213,7 +213,15 @@ pub fn idle_pins(board: &Board, used: &[&Resource]) -> Vec<IdlePin> {
 }
 
 /// What goes into the constraint file of a design.
-pub fn constraints(name: &str, board: &Board, plan: &Plan, clocks: &Clocks, reset: Option<&BoardReset>, used: &[(&Resource, u32)], timing: &[Timing]) -> Constraints {
+pub fn constraints(
+    name: &str,
+    board: &Board,
+    plan: &Plan,
+    clocks: &Clocks,
+    reset: Option<&BoardReset>,
+    used: &[(&Resource, u32)],
+    timing: &[Timing],
+) -> Constraints {
     let mut all = Constraints { design: name.to_owned(), exceptions: timing.to_vec(), ..Constraints::default() };
     if let Some(oscillator) = board.default_clock() {
         all.ports.extend(oscillator.top_ports());

@@ -143,9 +143,7 @@ impl Project {
                 if n.value > 0.0 && n.value <= 400.0 {
                     return Some(n.map(|g| (g * 1000.0).round() as u64));
                 }
-                root.push(
-                    Diagnostic::error("GW0106", format!("`datapath.gbps` is {}, outside 0 to 400", n.value)).at(&n.span),
-                );
+                root.push(Diagnostic::error("GW0106", format!("`datapath.gbps` is {}, outside 0 to 400", n.value)).at(&n.span));
                 None
             });
             table.finish();
@@ -168,10 +166,13 @@ impl Project {
                 }
                 if let Some(twin) = instances.iter().find(|i| i.name.value.replace('-', "_") == key.value.replace('-', "_")) {
                     root.push(
-                        Diagnostic::error("GW0108", format!("`{}` and `{}` have one name in HDL, where `-` is `_`", twin.name.value, key.value))
-                            .at(&key.span)
-                            .also(&twin.name.span, "the other one")
-                            .help("choose another name for one of them"),
+                        Diagnostic::error(
+                            "GW0108",
+                            format!("`{}` and `{}` have one name in HDL, where `-` is `_`", twin.name.value, key.value),
+                        )
+                        .at(&key.span)
+                        .also(&twin.name.span, "the other one")
+                        .help("choose another name for one of them"),
                     );
                 }
                 let name = key.value.clone();
@@ -186,19 +187,10 @@ impl Project {
         // A bad name of the project changes nothing that comes later.
         let name = name.or_else(|| Some(Spanned { value: "project".to_owned(), span: board.as_ref()?.span.clone() }));
         match (name, board) {
-            (Some(name), Some(board)) if known => Ok((Project {
-                dir: dir.to_owned(),
-                doc,
-                name,
-                board,
-                plugin_dirs,
-                board_dirs,
-                clocks,
-                width,
-                gbps_milli,
-                instances,
-                unread,
-            }, diagnostics)),
+            (Some(name), Some(board)) if known => Ok((
+                Project { dir: dir.to_owned(), doc, name, board, plugin_dirs, board_dirs, clocks, width, gbps_milli, instances, unread },
+                diagnostics,
+            )),
             _ => Err(diagnostics),
         }
     }
@@ -315,12 +307,7 @@ fn read_instance(name: Spanned<String>, table: &Table<'_>) -> Option<Instance> {
 }
 
 fn read_link(port: &Spanned<String>, value: &Value<'_>) -> Option<Link> {
-    let mut link = Link {
-        port: port.clone(),
-        to: port.clone(),
-        width: None,
-        crossing: None,
-    };
+    let mut link = Link { port: port.clone(), to: port.clone(), width: None, crossing: None };
     if value.item.as_table_like().is_some() {
         let table = value.table()?;
         let to = table.need("to").and_then(|v| v.string());

@@ -53,8 +53,8 @@ impl Doc {
     /// # Errors
     /// `GW0101` if the file cannot be read, `GW0102` if it is not TOML.
     pub fn open(path: &Path) -> Result<Doc, Diagnostics> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|e| Diagnostic::error("GW0101", format!("cannot read `{}`: {e}", path.display())))?;
+        let text =
+            std::fs::read_to_string(path).map_err(|e| Diagnostic::error("GW0101", format!("cannot read `{}`: {e}", path.display())))?;
         Doc::parse(path, text)
     }
 
@@ -159,13 +159,7 @@ impl<'a> Table<'a> {
         self.asked.borrow_mut().insert(key.to_owned());
         let (k, item) = self.table.get_key_value(key)?;
         let range = item.span().or_else(|| k.span()).unwrap_or(self.span.range.clone());
-        Some(Value {
-            file: self.file,
-            item,
-            span: Span { file: self.file.clone(), range },
-            name: self.full(key),
-            sink: self.sink.clone(),
-        })
+        Some(Value { file: self.file, item, span: Span { file: self.file.clone(), range }, name: self.full(key), sink: self.sink.clone() })
     }
 
     /// A value that must be there; its absence is recorded as `GW0103`.
@@ -196,12 +190,8 @@ impl<'a> Table<'a> {
             if asked.contains(key) {
                 continue;
             }
-            let range = self
-                .table
-                .get_key_value(key)
-                .and_then(|(k, _)| k.span())
-                .or_else(|| item.span())
-                .unwrap_or(self.span.range.clone());
+            let range =
+                self.table.get_key_value(key).and_then(|(k, _)| k.span()).or_else(|| item.span()).unwrap_or(self.span.range.clone());
             let whole = if self.name.is_empty() { "at the top".to_owned() } else { format!("in `{}`", self.name) };
             // A misspelt key is one mistake, not an unknown key and a missing one.
             if let Some(meant) = nearest(key, asked.iter().map(String::as_str)) {

@@ -125,8 +125,9 @@ fn load_plugins(
         lost.push(Diagnostic::error("GW0101", message).at(&folder.span).help("paths are relative to the folder of project.toml"));
     }
     let ((), _) = lost.finish(())?;
-    let crates = locate::locate(&dirs, cache.root())
-        .map_err(|list| Diagnostics(list.iter().map(|e| e.diagnostic("project.plugins", project.plugin_dirs.first().map(|d| &d.span))).collect()))?;
+    let crates = locate::locate(&dirs, cache.root()).map_err(|list| {
+        Diagnostics(list.iter().map(|e| e.diagnostic("project.plugins", project.plugin_dirs.first().map(|d| &d.span))).collect())
+    })?;
     let mut chosen = Vec::new();
     for instance in &project.instances {
         let of_name: Vec<_> = crates.iter().filter(|c| c.name == instance.plugin.value).collect();
@@ -384,4 +385,3 @@ fn check_claims(graph: &Graph, board: &Board, diagnostics: &mut Diagnostics) -> 
     }
     board.free_reset(&claims).cloned()
 }
-

@@ -138,9 +138,8 @@ fn write_memo(path: &Path, generated: &Generated, stamp: &Stamp) {
 
 /// Writes the files and removes generated ones of an earlier run that are no longer made.
 fn write_all(out: &Path, files: &BTreeMap<PathBuf, String>) -> Result<(), Diagnostics> {
-    let trouble = |path: &Path, e: &std::io::Error| {
-        Diagnostics::from(Diagnostic::error("GW0111", format!("cannot write `{}`: {e}", path.display())))
-    };
+    let trouble =
+        |path: &Path, e: &std::io::Error| Diagnostics::from(Diagnostic::error("GW0111", format!("cannot write `{}`: {e}", path.display())));
     let hdl = out.join("hdl");
     let mut stale = Vec::new();
     collect(&hdl, &mut stale);
@@ -341,9 +340,7 @@ impl Design {
 
     /// Sources of the plugins: those of all instances of one version of a plugin together, each file once.
     fn plugin_sources(&self, sources: &mut Vec<hdl::Source>, foreign: &mut Vec<(PathBuf, String)>) -> Result<(), Diagnostics> {
-        let wanted = |purpose: Purpose| {
-            purpose == Purpose::Design || self.target == Target::Simulation && purpose == Purpose::SimModel
-        };
+        let wanted = |purpose: Purpose| purpose == Purpose::Design || self.target == Target::Simulation && purpose == Purpose::SimModel;
         let mut groups: BTreeMap<&String, Vec<(&PluginPlan, Output)>> = BTreeMap::new();
         for ((project, plan), output) in self.projects.iter().zip(&self.plans).zip(&self.outputs) {
             let mut output = output.clone();
@@ -425,7 +422,11 @@ impl Design {
             .resources
             .iter()
             .filter_map(|u| {
-                let link = e.plan.links.iter().find(|l| matches!(&e.graph.edges[l.edge].provider, End::Board { resource } if *resource == u.name))?;
+                let link = e
+                    .plan
+                    .links
+                    .iter()
+                    .find(|l| matches!(&e.graph.edges[l.edge].provider, End::Board { resource } if *resource == u.name))?;
                 Some((e.board.resource(&u.name)?, link.provider.width))
             })
             .collect();
@@ -566,8 +567,11 @@ fn registers_of(e: &Elaborated) -> Result<(registers::Map, top::RegisterBus), Di
                 tables.push((name, table));
             }
             Ok(None) => diagnostics.push(
-                Diagnostic::error("GW0414", format!("instance `{name}`: port `{port}` has registers, but plugin `{}` gives no table of them", n.about.name))
-                    .at(&n.instance.plugin.span),
+                Diagnostic::error(
+                    "GW0414",
+                    format!("instance `{name}`: port `{port}` has registers, but plugin `{}` gives no table of them", n.about.name),
+                )
+                .at(&n.instance.plugin.span),
             ),
             Err(found) => diagnostics.extend(found.into_iter().map(|d| super::elaborate::in_instance(d, &n.instance))),
         }
@@ -607,7 +611,8 @@ fn register_links(e: &Elaborated, bus: &top::RegisterBus, node: usize) -> Vec<Wi
 fn resources(graph: &Graph, e: &Elaborated) -> Vec<top::ResourceUse> {
     let mut used = Vec::new();
     for resource in &e.board.resources {
-        let link = e.plan.links.iter().find(|l| matches!(&graph.edges[l.edge].provider, End::Board { resource: r } if *r == resource.name.value));
+        let link =
+            e.plan.links.iter().find(|l| matches!(&graph.edges[l.edge].provider, End::Board { resource: r } if *r == resource.name.value));
         let Some(link) = link else { continue };
         used.push(emit::clocks::resource_use(resource, &e.kinds, link.provider.width));
     }

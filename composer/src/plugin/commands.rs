@@ -92,7 +92,8 @@ pub fn build(paths: &[PathBuf], cache: &Path, progress: &dyn Fn(&str)) -> Result
         return Err(errors);
     }
     let kept: Vec<bool> = plugins.iter().map(|p| matches!(p.built(), Ok(Some(path)) if path.is_file())).collect();
-    locate::build_stale(&plugins, progress).map_err(|list| list.into_iter().map(|(plugin, e)| (Some(plugin.name), e)).collect::<Vec<_>>())?;
+    locate::build_stale(&plugins, progress)
+        .map_err(|list| list.into_iter().map(|(plugin, e)| (Some(plugin.name), e)).collect::<Vec<_>>())?;
     let mut results = Vec::new();
     for (plugin, kept) in plugins.iter().zip(kept) {
         let built = plugin.built().map_err(|e| vec![(Some(plugin.name.clone()), e)])?;

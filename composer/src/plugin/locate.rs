@@ -81,7 +81,9 @@ impl PluginCrate {
                 if let Ok(bytes) = std::fs::read(&path) {
                     return Ok(bytes);
                 }
-                build::build(&[self], progress).remove(self.path()).unwrap_or_else(|| Err(PluginError::new("GW0321", "cargo built nothing")))
+                build::build(&[self], progress)
+                    .remove(self.path())
+                    .unwrap_or_else(|| Err(PluginError::new("GW0321", "cargo built nothing")))
             }
         }
     }
