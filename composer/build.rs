@@ -9,7 +9,7 @@ fn main() {
     let mut code = String::new();
     for (name, folder, endings) in [
         ("HDL", root.join("hdl"), &["veryl"][..]),
-        ("TEMPLATES", root.join("../templates"), &["tera", "hpp", "cpp", "h", "css"][..]),
+        ("TEMPLATES", root.join("../templates"), &["tera", "hpp", "cpp", "h", "css", "vlt"][..]),
         ("BOARDS", root.join("../boards"), &["toml"][..]),
     ] {
         println!("cargo::rerun-if-changed={}", folder.display());

@@ -8,7 +8,16 @@ use gateweave::bench;
 use hdl_common::{cache, folders, library, veryl_files, verilator};
 
 fn run(folder: &Path) {
-    let options = bench::Options { library: library(), folder: folder.to_owned(), cache: cache(), verilator: verilator(), filter: None, seed: None };
+    let options = bench::Options {
+        library: library(),
+        folder: folder.to_owned(),
+        cache: cache(),
+        verilator: verilator(),
+        filter: None,
+        seed: None,
+        all: std::env::var_os("GATEWEAVE_ALL_BENCHES").is_some(),
+        limit: std::time::Duration::from_secs(600),
+    };
     let outcomes = bench::run(&options, &mut |o| println!("{} {}{}", if o.passed { "ok" } else { "FAILED" }, o.title(), if o.cached { " (as before)" } else { "" }))
         .unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(!outcomes.is_empty(), "{} has no bench", folder.display());

@@ -1,7 +1,7 @@
 // top: gw::crc32
-// param: W = 8, 16, 32, 64, 128
-// param: W=512
+// param: W = 8, 32, 512
 // param: W=32 PIPE=1
+// slow-param: W = 16, 64, 128
 //
 // Against the bitwise definition: every length from 0 to 3 beats and random ones, back to back and with gaps; the latency as documented.
 #include "bench.hpp"

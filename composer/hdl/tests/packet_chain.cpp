@@ -1,8 +1,8 @@
 // top: gw::bench_packet_chain
 // param: W=32 D=8
-// param: W=8 D=64
 // param: W=512 D=64
-// param: W=64 D=512
+// slow-param: W=8 D=64
+// slow-param: W=64 D=512
 //
 // Slice, crossing, block RAM FIFO and width converter of a packets link in a row, both ways: order, bytes, `tkeep`, `tuser`, `terr`,
 // packets without bytes, random waits; full rate when nobody waits; the answers of the provider.

@@ -18,8 +18,10 @@ pub struct Bench {
     pub name: String,
     /// What `top` says.
     pub top: String,
-    /// One entry per run; at least one.
+    /// One entry per run; at least one, here or in `slow`.
     pub values: Vec<Values>,
+    /// Runs that take long.
+    pub slow: Vec<Values>,
     /// The whole text.
     pub text: String,
     /// Headers beside it, name and text.
@@ -61,11 +63,14 @@ fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
     let wrong = |what: String| problem("GW0330", format!("{}: {what}", path.display()));
     let mut top = None;
     let mut values = Vec::new();
+    let mut slow = Vec::new();
     for line in text.lines().map_while(|l| l.strip_prefix("//")) {
         if let Some(rest) = line.trim().strip_prefix("top:") {
             top = Some(rest.trim().to_owned());
         } else if let Some(rest) = line.trim().strip_prefix("param:") {
             values.extend(sets(rest).map_err(&wrong)?);
+        } else if let Some(rest) = line.trim().strip_prefix("slow-param:") {
+            slow.extend(sets(rest).map_err(&wrong)?);
         }
     }
     let word = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -73,10 +78,10 @@ fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
     if !top.split("::").all(word) || top.split("::").count() > 2 {
         return Err(wrong(format!("`{top}` is no module")).help("write `// top: gw::fifo`"));
     }
-    if values.is_empty() {
+    if values.is_empty() && slow.is_empty() {
         values.push(Values::new());
     }
-    Ok(Bench { path: path.to_owned(), name, top, values, text, headers: Vec::new() })
+    Ok(Bench { path: path.to_owned(), name, top, values, slow, text, headers: Vec::new() })
 }
 
 /// `W = 8, 32` is two sets; `W=8 DEPTH=16` is one.
@@ -117,6 +122,12 @@ mod tests {
         let own = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Values>();
         assert_eq!(bench.values, [own(&[("W", "8")]), own(&[("W", "32")]), own(&[("W", "64"), ("DEPTH", "16")])]);
         assert_eq!(bench.module("mac_0_1_0"), "gw_fifo");
+    }
+
+    #[test]
+    fn slow_sets_are_kept_apart() {
+        let bench = parse(Path::new("a.cpp"), "a".into(), "// top: a\n// slow-param: W = 8, 16\n// param: W=32\n".into()).unwrap();
+        assert_eq!((bench.values.len(), bench.slow.len()), (1, 2));
     }
 
     #[test]

@@ -6,11 +6,13 @@
 //! // top: gw::crc32
 //! // param: W = 8, 32, 64
 //! // param: W=512 PIPE=1
+//! // slow-param: W=1024
 //! ```
 //!
 //! `top` is a module of the folder's own project (with or without its name) or of `gw`; `tests/*.veryl` belong to the
 //! folder's project and hold wrappers with flat ports. Each `param` line is one set of values, or, with commas, one set per
-//! value; a bench without any runs once. Headers `tests/*.hpp` lie beside the program. A plugin whose benches need another plugin's
+//! value; a bench without any runs once. Sets of `slow-param` lines run only when everything is asked for.
+//!  Headers `tests/*.hpp` lie beside the program. A plugin whose benches need another plugin's
 //! modules and headers names its folder in `Cargo.toml`: `[package.metadata.gateweave] bench-with = ["../ip-udp"]`. The program sees the values as macros, includes `bench.hpp` and returns 0 when all is well.
 //! A bench that passed runs again only when its text, the emitted HDL that it uses or the header has changed.
 
@@ -40,6 +42,10 @@ pub struct Options {
     pub filter: Option<String>,
     /// Replay this seed; runs even what has passed.
     pub seed: Option<u64>,
+    /// Also the slow sets.
+    pub all: bool,
+    /// A bench that runs longer is taken for hung.
+    pub limit: std::time::Duration,
 }
 
 /// How one bench ended with one set of values.
@@ -82,7 +88,7 @@ pub fn run(options: &Options, report: &mut dyn FnMut(&Outcome)) -> Result<Vec<Ou
         if files.is_empty() {
             return Err(problem("GW0331", format!("`{}` tests `{}`, which is no module here", bench.path.display(), bench.top)));
         }
-        for values in &bench.values {
+        for values in bench.values.iter().chain(bench.slow.iter().filter(|_| options.all)) {
             let outcome = run::one(options, bench, &bench.module(&project.name), values, &files)?;
             report(&outcome);
             outcomes.push(outcome);

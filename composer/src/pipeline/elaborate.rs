@@ -158,7 +158,7 @@ fn load_plugins(
         }
         let plugin = match found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)) {
             Ok(plugin) => {
-                inputs.push(found.built().ok().flatten().unwrap_or_else(|| found.path().to_owned()));
+                inputs.extend(found.sources().unwrap_or_else(|_| vec![found.path().to_owned()]));
                 Some(plugin)
             }
             Err(error) => {

@@ -292,6 +292,7 @@ impl Design {
         }
         let list = ordered.iter().map(|p| p.strip_prefix(&base).unwrap_or(p).display().to_string() + "\n").collect::<String>();
         files.insert(base.join("files.f"), list);
+        files.insert(base.join("lint.vlt"), crate::assets::template("lint.vlt").to_owned());
         let top = format!("top_{name}");
         if self.target == Target::Simulation {
             let plan = super::simulate::sim_plan(self, &top);
@@ -301,6 +302,7 @@ impl Design {
             if let Some(level) = self.constraints(&mut files, &mut ordered)? {
                 let list = ordered.iter().map(|p| p.strip_prefix(&base).unwrap_or(p).display().to_string() + "\n").collect::<String>();
                 files.insert(base.join("files.f"), list);
+        files.insert(base.join("lint.vlt"), crate::assets::template("lint.vlt").to_owned());
                 return Ok((files, level, ordered));
             }
         }

@@ -66,6 +66,33 @@ impl PluginCrate {
         Ok(Some(cache.join("components").join(format!("{}-{hash}.wasm", self.name))))
     }
 
+    /// Every file that the component is made from.
+    ///
+    /// # Errors
+    /// GW0322 if the crate cannot be read.
+    pub fn sources(&self) -> Result<Vec<PathBuf>, PluginError> {
+        let Origin::Crate(folder) = &self.origin else { return Ok(vec![self.path().to_owned()]) };
+        stamp::crate_files(folder)
+            .map_err(|e| PluginError::new("GW0322", format!("the crate of plugin `{}` cannot be read: {e}", self.name)))
+    }
+
+    /// Parameters for trying the plugin: `example` in `[package.metadata.gateweave]`, for what has no default. An empty object
+    /// where the crate says nothing.
+    pub fn example(&self) -> serde_json::Value {
+        let empty = || serde_json::Value::Object(serde_json::Map::new());
+        let Origin::Crate(folder) = &self.origin else { return empty() };
+        let Some(manifest) = stamp::manifest(folder) else { return empty() };
+        let example = manifest.get("package").and_then(|p| p.get("metadata")).and_then(|m| m.get("gateweave")).and_then(|g| g.get("example"));
+        let Some(example) = example else { return empty() };
+        // As TOML text of its own, so that every kind of value is converted in one way.
+        let mut document = toml_edit::DocumentMut::new();
+        document.insert("example", example.clone());
+        toml_edit::de::from_str::<serde_json::Value>(&document.to_string())
+            .ok()
+            .and_then(|mut value| value.get_mut("example").map(serde_json::Value::take))
+            .unwrap_or_else(empty)
+    }
+
     /// The component. Builds the crate if the one that is kept was made from other sources.
     ///
     /// # Errors

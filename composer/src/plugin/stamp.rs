@@ -51,17 +51,7 @@ pub fn crate_hash(cache: &Path, folder: &Path) -> Result<String, String> {
             return Ok(stamp.hash);
         }
     }
-    let mut folders = BTreeSet::new();
-    let mut waiting = vec![folder.clone()];
-    while let Some(next) = waiting.pop() {
-        let next = next.canonicalize().map_err(|e| format!("{}: {e}", next.display()))?;
-        if folders.insert(next.clone()) {
-            waiting.extend(path_dependencies(&next));
-        }
-    }
-    let folders: Vec<PathBuf> = folders.into_iter().collect();
-    let singles: Vec<PathBuf> =
-        workspace_root(&folder).map_or(Vec::new(), |root| ["Cargo.toml", "Cargo.lock"].map(|n| root.join(n)).to_vec());
+    let (folders, singles) = parts(&folder)?;
     let files = look(&folders, &singles)?;
     let hash = content(&folders, &singles, &files)?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i128);
@@ -72,6 +62,30 @@ pub fn crate_hash(cache: &Path, folder: &Path) -> Result<String, String> {
         }
     }
     Ok(hash)
+}
+
+/// The files that [`crate_hash`] is over.
+///
+/// # Errors
+/// In words, if a folder cannot be read.
+pub fn crate_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    let folder = folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))?;
+    let (folders, singles) = parts(&folder)?;
+    Ok(look(&folders, &singles)?.into_iter().map(|f| f.path).collect())
+}
+
+/// Folders whose files count, and single files beside them.
+fn parts(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
+    let mut folders = BTreeSet::new();
+    let mut waiting = vec![folder.to_owned()];
+    while let Some(next) = waiting.pop() {
+        let next = next.canonicalize().map_err(|e| format!("{}: {e}", next.display()))?;
+        if folders.insert(next.clone()) {
+            waiting.extend(path_dependencies(&next));
+        }
+    }
+    let singles = workspace_root(folder).map_or(Vec::new(), |root| ["Cargo.toml", "Cargo.lock"].map(|n| root.join(n)).to_vec());
+    Ok((folders.into_iter().collect(), singles))
 }
 
 /// All files that count, in order.

@@ -1,8 +1,8 @@
 // top: bench_core
-// param: W=32 N=1
 // param: W=32 N=2
-// param: W=32 N=9
-// param: W=512 N=9
+// slow-param: W=32 N=1
+// slow-param: W=32 N=9
+// slow-param: W=512 N=9
 //
 // Several clients on one provider: everyone gets what is theirs, in turn, and one that is stuck, or too slow, harms nobody but itself.
 #include "Vdut.h"

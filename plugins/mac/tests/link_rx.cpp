@@ -1,5 +1,6 @@
 // top: bench_link
-// param: W = 8, 32, 64
+// param: W=32
+// slow-param: W = 8, 64
 //
 // Receive at 125 MHz, one byte per cycle: good frames of every length, back to back at line rate; wrong FCS, errors, runts,
 // truncation at every byte, oversize, broken preambles; a client that stops.

@@ -1,5 +1,6 @@
 // top: bench_link
-// param: W = 8, 32, 64
+// param: W=32
+// slow-param: W = 8, 64
 //
 // Transmit at 125 MHz: every length, back to back in exactly max(L, 60) + 24 byte times; padding, FCS and gap; aborted frames,
 // frames that run dry, empty ones, and the closed state.

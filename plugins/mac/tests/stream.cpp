@@ -1,10 +1,10 @@
 // top: bench_stream
-// param: W=8 PHY_W=8
 // param: W=32 PHY_W=8
-// param: W=64 PHY_W=64
 // param: W=512 PHY_W=512
-// param: W=128 PHY_W=512
-// param: W=32 PHY_W=64
+// slow-param: W=8 PHY_W=8
+// slow-param: W=64 PHY_W=64
+// slow-param: W=128 PHY_W=512
+// slow-param: W=32 PHY_W=64
 //
 // The stream side: every length both ways, frames of one beat back to back, padding, runts, oversize, `terr`, counters over the bus.
 #include "bench.hpp"

@@ -1,5 +1,6 @@
 // top: bench_uart_regs
-// param: TICK = 32768, 16384, 5461, 805
+// param: TICK=32768
+// slow-param: TICK = 16384, 5461, 805
 //
 // A terminal on the line and a register file with errors and waits behind the bus: every command, bursts, refused and lost
 // bytes, broken stop bits, glitches, a clock that is off by 2.5 %, and commands sent without waiting for the answers.

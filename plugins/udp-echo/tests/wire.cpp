@@ -1,8 +1,7 @@
 // top: bench_wire
-// param: W=8
 // param: W=32
-// param: W=64
 // param: W=512
+// slow-param: W = 8, 64
 //
 // Frames back to back on the wire's own schedule: a frame of L bytes owns (max(L, 60) + 24) x 8 / rate. Every one must be
 // echoed, byte for byte, and what is under way after the last frame must be no more than early on.
