@@ -302,7 +302,6 @@ impl Design {
             if let Some(level) = self.constraints(&mut files, &mut ordered)? {
                 let list = ordered.iter().map(|p| p.strip_prefix(&base).unwrap_or(p).display().to_string() + "\n").collect::<String>();
                 files.insert(base.join("files.f"), list);
-        files.insert(base.join("lint.vlt"), crate::assets::template("lint.vlt").to_owned());
                 return Ok((files, level, ordered));
             }
         }

@@ -194,8 +194,9 @@ static void test_lengths(D& d) {
     // Above the MTU.
     one(d, udp(h, 1, 7, noise(d, most + 1)), false, "datagram above the MTU");
     good(d, "datagram above the MTU");
-    // Checksum 0xf7ff: that of the answer is 0, not 0xffff, as in one made from scratch.
-    one(d, pad(ping(h, 0, 0, Bytes())), false, "ping whose answer has checksum 0");
+    // Checksum 0xf7ff: that of the answer is zero, which goes out as 0xffff.
+    one(d, pad(ping(h, 0, 0, Bytes())), false, "ping whose answer is all zeros");
+    one(d, pad(ping(h, 0x1234, 0xedcb, Bytes())), false, "ping whose answer sums up to 0xffff");
     one(d, ping(h, 1, 1, noise(d, most + 1)), false, "ping above the MTU");
     good(d, "ping above the MTU");
     one(d, udp(h, 1, 7, noise(d, 20000)), false, "jumbo");
