@@ -1,8 +1,8 @@
 // top: bench_core
-// param: W=32 N=2
-// slow-param: W=32 N=1
-// slow-param: W=32 N=9
-// slow-param: W=512 N=9
+// param: W=32 CLIENT_COUNT=2
+// slow-param: W=32 CLIENT_COUNT=1
+// slow-param: W=32 CLIENT_COUNT=9
+// slow-param: W=512 CLIENT_COUNT=9
 //
 // Several clients on one provider: everyone gets what is theirs, in turn, and one that is stuck, or too slow, harms nobody but itself.
 #include "Vdut.h"
@@ -12,10 +12,10 @@ using namespace net;
 #ifndef W
 #define W 32
 #endif
-#ifndef N
-#define N 1
+#ifndef CLIENT_COUNT
+#define CLIENT_COUNT 1
 #endif
-using D = Driver<Vdut, W, N>;
+using D = Driver<Vdut, W, CLIENT_COUNT>;
 
 static Bytes noise(D& d, size_t n) {
     Bytes b(n);
@@ -25,9 +25,9 @@ static Bytes noise(D& d, size_t n) {
 
 // Datagrams to all clients, back to back; `slow` takes no beat, or one in so many cycles.
 static void test_receive(D& d, int slow, int stall) {
-    std::array<std::vector<Datagram>, N> want;
+    std::array<std::vector<Datagram>, CLIENT_COUNT> want;
     Host host;
-    host.clients = N;
+    host.clients = CLIENT_COUNT;
     const int frames = 4000;
     uint64_t lost = d.client_lost[size_t(slow < 0 ? 0 : slow)];
     for (auto& c : d.client) { c.stuck = false; c.stall = 0; c.got.clear(); }
@@ -36,7 +36,7 @@ static void test_receive(D& d, int slow, int stall) {
         d.client[size_t(slow)].stall = stall;
     }
     for (int i = 0; i < frames; i++) {
-        Bytes f = pad(udp(Ip(), uint16_t(d.rng()), uint16_t(7 + d.rng() % N), noise(d, d.rng() % 200), d.rng() & 1));
+        Bytes f = pad(udp(Ip(), uint16_t(d.rng()), uint16_t(7 + d.rng() % CLIENT_COUNT), noise(d, d.rng() % 200), d.rng() & 1));
         Verdict v = host.hear(f, false);
         check(v.event == UDP, "model");
         want[size_t(v.client)].push_back(v.datagram);
@@ -44,7 +44,7 @@ static void test_receive(D& d, int slow, int stall) {
     }
     while (!d.in.empty()) d.step();
     d.run(200);
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < CLIENT_COUNT; i++) {
         auto& got = d.client[size_t(i)].got;
         auto& all = want[size_t(i)];
         std::string who = "client " + std::to_string(i);
@@ -82,7 +82,7 @@ static void test_receive(D& d, int slow, int stall) {
 static void test_send(D& d) {
     const size_t each = 200;
     d.out.clear();
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < CLIENT_COUNT; i++) {
         for (size_t k = 0; k < each; k++) {
             Send s;
             s.d.dst_ip = PEER_IP;
@@ -94,8 +94,8 @@ static void test_send(D& d) {
             d.client[size_t(i)].send.push_back(s);
         }
     }
-    std::array<std::deque<Send>, N> sent;
-    for (int i = 0; i < N; i++) sent[size_t(i)] = d.client[size_t(i)].send;
+    std::array<std::deque<Send>, CLIENT_COUNT> sent;
+    for (int i = 0; i < CLIENT_COUNT; i++) sent[size_t(i)] = d.client[size_t(i)].send;
     // The wire takes pauses between frames.
     int pause = 0;
     d.on_frame = [&](const Frame&) { pause = int(d.rng() % 20); };
@@ -103,21 +103,21 @@ static void test_send(D& d) {
     d.settle(300);
     d.on_frame = [](const Frame&) {};
     d.tx_ready = [] { return true; };
-    check(d.out.size() == each * N, "all sent: " + std::to_string(d.out.size()));
-    std::array<size_t, N> count{};
+    check(d.out.size() == each * CLIENT_COUNT, "all sent: " + std::to_string(d.out.size()));
+    std::array<size_t, CLIENT_COUNT> count{};
     for (size_t k = 0; k < d.out.size(); k++) {
         const Bytes& f = d.out[k].data;
         size_t i = get(f, 34, 2) - 7;
-        check(i < N && !sent[i].empty() && !d.out[k].err, "a frame of nobody");
+        check(i < CLIENT_COUNT && !sent[i].empty() && !d.out[k].err, "a frame of nobody");
         Ip h;
         h.dmac = PEER_MAC; h.smac = OUR_MAC; h.src = OUR_IP; h.dst = PEER_IP; h.id = 0; h.flags = 0;
         check(f == udp(h, sent[i].front().d.src_port, sent[i].front().d.dst_port, sent[i].front().d.data, false), "frame " + std::to_string(k));
         sent[i].pop_front();
         count[i]++;
-        if (k % (N * 20) == N * 20 - 1)
-            for (int j = 0; j < N; j++) check(count[size_t(j)] + 2 >= (k + 1) / N, "client " + std::to_string(j) + " waits longer than the others");
+        if (k % (CLIENT_COUNT * 20) == CLIENT_COUNT * 20 - 1)
+            for (int j = 0; j < CLIENT_COUNT; j++) check(count[size_t(j)] + 2 >= (k + 1) / CLIENT_COUNT, "client " + std::to_string(j) + " waits longer than the others");
     }
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < CLIENT_COUNT; i++) {
         auto& status = d.client[size_t(i)].status;
         check(status.size() == each, "tx_done once per datagram");
         for (int s : status) check(s == 0, "status");
@@ -130,7 +130,7 @@ int main(int argc, char** argv) {
     d.in.push_back({pad(arp(0xffffffffffffull, 1, PEER_MAC, PEER_IP, 0, OUR_IP)), false, 0});
     d.settle();
     test_receive(d, -1, 0);
-    for (int i : {0, N / 2, N - 1}) {
+    for (int i : {0, CLIENT_COUNT / 2, CLIENT_COUNT - 1}) {
         test_receive(d, i, 100);
         test_receive(d, i, 60);
     }

@@ -17,13 +17,13 @@ using namespace net;
 #ifndef W
 #define W 32
 #endif
-#ifndef N
-#define N 1
+#ifndef CLIENT_COUNT
+#define CLIENT_COUNT 1
 #endif
 #ifndef MTU
 #define MTU 1500
 #endif
-using D = Driver<Vdut, W, N>;
+using D = Driver<Vdut, W, CLIENT_COUNT>;
 
 static Host host;
 
@@ -62,7 +62,7 @@ static void one(D& d, const Bytes& f, bool err, const std::string& what) {
     if (v.answer && d.out.back().data != *v.answer)
         fail(what + ": answer\n" + hex(d.out.back().data) + "\nexpected\n" + hex(*v.answer));
     if (v.answer) check(!d.out.back().err, what + ": answer aborted");
-    for (int i = 0; i < N; i++) {
+    for (int i = 0; i < CLIENT_COUNT; i++) {
         auto& got = d.client[i].got;
         while (!got.empty() && got.front().err) got.pop_front();
         size_t want = v.event == UDP && v.client == i;
@@ -381,7 +381,7 @@ static void test_storm(D& d, int frames) {
 int main(int argc, char** argv) {
     D d(seed_of(argc, argv));
     host.mtu = MTU;
-    host.clients = N;
+    host.clients = CLIENT_COUNT;
     test_arp(d);
     good(d, "ARP");
     Ip h;
