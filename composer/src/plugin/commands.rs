@@ -9,7 +9,7 @@ use tera::{Context, Tera};
 use super::error::{Failure, PluginError};
 use super::host::{Host, Plugin};
 use super::locate::{self, Origin, PluginCrate};
-use super::types::{About, Peer, Plan, PluginSource, Shape, Target, Wired};
+use super::types::{About, Peer, Plan, PluginSource, Props, Shape, Target, Wired};
 use super::{hdl_check, params, validate};
 
 /// A line of `plugin list`.
@@ -230,13 +230,21 @@ fn shapes(a: &Plugin, b: &Plugin, params: &Json, board: &Json, findings: &mut Fi
     }
 }
 
+/// What a made-up peer says of itself: the properties that a kind's peers must have.
+fn made_up(kind: &str) -> Props {
+    match kind {
+        "gateweave/ip-udp@1" => Props::from([("udp-ports".to_owned(), json!([7]))]),
+        _ => Props::new(),
+    }
+}
+
 /// A link on each port, as many as must be and at least one; of `width` where the port can have it.
 fn links(shape: &Shape, width: Option<u32>) -> Vec<Wired> {
     let mut links = Vec::new();
     for port in &shape.ports {
         let width = width.filter(|w| port.widths.contains(w)).or_else(|| port.widths.first().copied()).unwrap_or(0);
         for index in 0..port.links_min.max(1) {
-            let peer = Peer { port: port.name.clone(), index, instance: "peer".into(), props: Default::default() };
+            let peer = Peer { port: port.name.clone(), index, instance: "peer".into(), props: made_up(&port.kind) };
             links.push(Wired { port: port.name.clone(), index, width, domain: port.domain.clone(), hz: 100_000_000, peer });
         }
     }
