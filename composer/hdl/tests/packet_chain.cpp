@@ -27,6 +27,7 @@ int main(int argc, char** argv) {
         const uint64_t up_ps = 6000, down_ps = turn == 0 ? 6000 : turn == 1 ? 4100 : 9900;
         std::deque<int> answers;
         size_t answered = 0;
+        size_t awake = 0; // cycles of the provider's side since reset
         sim.clock(d.clk_up, up_ps, [&] {
             if (d.rst_up) return;
             up_in.sample();
@@ -36,7 +37,8 @@ int main(int argc, char** argv) {
             if (d.rst_up) return;
             up_in.drive();
             up_out.drive();
-            d.u_done = chance(20);
+            // Both sides of the answers' FIFO must have left reset: no provider has answered a packet by then.
+            d.u_done = ++awake > 32 && chance(20);
             d.u_status = below(4);
         }, below(4000));
         sim.clock(d.clk_down, down_ps, [&] {
