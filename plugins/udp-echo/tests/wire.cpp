@@ -167,6 +167,11 @@ int main(int argc, char** argv) {
     top->net_arvalid = 0;
     top->eval();
 
+    // After reset the address cache empties itself, one entry a cycle or two; what it hears before is forgotten.
+    top->rx_valid = 0;
+    top->tx_ready = 1;
+    for (int i = 0; i < 200; i++) { top->clk = 1; top->eval(); top->clk = 0; top->eval(); cycle++; }
+
     // Let it learn our address.
     Bytes ask = pad(arp(0xffffffffffffull, 1, PEER_MAC, PEER_IP, 0, OUR_IP));
     for (size_t at = 0; at < ask.size(); at += BEAT) {
