@@ -129,7 +129,8 @@ fn count(family: Family, cells: BTreeMap<String, u64>, step: Step, tool: Used, l
         dsps = sum(&|c| u64::from(c == "MULT18X18D"));
     } else {
         luts = sum(&|c| match c {
-            "LUT1" | "LUT2" | "LUT3" | "LUT4" | "LUT5" | "LUT6" | "LUT6_2" | "SRL16E" | "SRLC16E" | "SRLC32E" => 1,
+            // Vivado makes an inverter a LUT1.
+            "INV" | "LUT1" | "LUT2" | "LUT3" | "LUT4" | "LUT5" | "LUT6" | "LUT6_2" | "SRL16E" | "SRLC16E" | "SRLC32E" => 1,
             "RAM32X1S" | "RAM64X1S" => 1,
             "RAM32X1D" | "RAM64X1D" | "RAM128X1S" => 2,
             "RAM32M" | "RAM64M" | "RAM128X1D" | "RAM256X1S" => 4,
