@@ -15,7 +15,7 @@ pub struct Project {
     pub name: String,
     /// Sources of all projects.
     pub sources: Vec<Source>,
-    /// Headers of the benches, name and text.
+    /// Headers of the benches, name and text: the library's own, those of `bench-with`, the folder's.
     pub headers: Vec<(String, String)>,
 }
 
@@ -37,6 +37,7 @@ pub fn project(library: &Path, folder: &Path) -> Result<Project, Diagnostic> {
     add(&mut sources, &name, &folder.join("tests"), &format!("{name}/tests"))?;
     let mut headers = Vec::new();
     if !own {
+        add_headers(&mut headers, &library.join("tests"))?;
         for other in bench_with(folder)? {
             let other = folder.join(other);
             let project = project_name(&other)?;

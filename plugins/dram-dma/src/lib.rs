@@ -1,0 +1,104 @@
+//! Memory behind AXI4: block RAM, or the SDR SDRAM chip of a board.
+
+use gateweave_sdk::prelude::*;
+
+/// Parameters.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Params {
+    /// What the memory is made of.
+    #[serde(default)]
+    backend: Backend,
+    /// Bytes, a power of two.
+    #[serde(default = "size")]
+    #[schemars(range(min = 4096, max = 16_777_216))]
+    size: u32,
+    /// Address of byte 0, a multiple of the size.
+    #[serde(default)]
+    base: u32,
+}
+
+/// What the memory is made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+enum Backend {
+    /// RAM blocks of the FPGA.
+    #[default]
+    BlockRam,
+}
+
+fn size() -> u32 {
+    32_768
+}
+
+/// Nanoseconds from an address to its first beat that block RAM never exceeds: three cycles at the slowest clock that is planned.
+const BLOCK_RAM_STALL_NS: u32 = 60;
+
+/// What the parameters' schema cannot say.
+fn check(params: &Params) -> Result<(), Diagnostics> {
+    if !params.size.is_power_of_two() {
+        let below = 1 << params.size.ilog2();
+        return Err(Diagnostic::error("size", "/size", "the size is not a power of two").help(format!("{below} or {}", 2 * below)).into());
+    }
+    if params.base % params.size != 0 {
+        let message = format!("the base is not a multiple of the size, {} bytes", params.size);
+        return Err(Diagnostic::error("base", "/base", message).help(format!("{}", params.base / params.size * params.size)).into());
+    }
+    Ok(())
+}
+
+struct DramDma;
+
+impl Plugin for DramDma {
+    type Params = Params;
+
+    fn info() -> About {
+        about!("memory behind AXI4: block RAM or an SDR SDRAM chip")
+    }
+
+    fn describe(params: &Params, _board: &Board) -> Result<Shape, Diagnostics> {
+        check(params)?;
+        let memory = Port::provider("memory", "gateweave/memory@1", "sys")
+            .widths([32, 8, 16, 64, 128, 256, 512])
+            .prop("bounded", true)
+            .prop("worst-stall-ns", BLOCK_RAM_STALL_NS);
+        let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
+        let registers = Registers::new()
+            .counter("reads", "read bursts begun")
+            .counter("writes", "write bursts begun")
+            .counter("read_beats", "words read")
+            .counter("write_beats", "words written, masked ones included")
+            .counter("refused_reads", "read bursts answered with DECERR because their address is outside of the memory")
+            .counter("refused_writes", "write bursts answered so");
+        Ok(Shape::new().domain("sys", Clock::System).port(memory).port(regs).registers(&registers))
+    }
+
+    fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {
+        let Params { backend, size, base } = plan.params;
+        match backend {
+            Backend::BlockRam => Ok(Output::new("block_ram")
+                .parameter("W", plan.width("memory"))
+                .parameter("SIZE_LOG2", size.ilog2())
+                .parameter("BASE", format!("64'h{base:08x}"))
+                .sources(sources!["hdl/events_pkg.veryl", "hdl/block_ram.veryl"])),
+        }
+    }
+}
+
+gateweave_sdk::export!(DramDma);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn params(size: u32, base: u32) -> Params {
+        Params { backend: Backend::BlockRam, size, base }
+    }
+
+    #[test]
+    fn sizes_and_bases_that_do_not_fit_are_refused_with_what_would() {
+        assert!(check(&params(32_768, 0x1000_0000)).is_ok());
+        assert_eq!(check(&params(5000, 0)).expect_err("no power of two")[0].help.as_deref(), Some("4096 or 8192"));
+        assert_eq!(check(&params(32_768, 40_000)).expect_err("no multiple")[0].help.as_deref(), Some("32768"));
+    }
+}
