@@ -7,6 +7,7 @@
 //!
 //! No module reads a clock or opens a socket, except [`step`], the client of the simulator's lock-step wire.
 
+pub mod check;
 pub mod cm;
 pub mod packet;
 pub mod pcap;
