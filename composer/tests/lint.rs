@@ -2,7 +2,7 @@
 
 mod hdl_common;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use gateweave::cache::Cache;
 use gateweave::hdl::Emitted;
@@ -10,10 +10,11 @@ use gateweave::pipeline::generate::{Options, generate};
 use gateweave::plugin::types::Target;
 use gateweave::tools::{Origin, Talk, Tools};
 
-fn lint(target: Target) {
+/// Lints a project and returns its top level in Veryl.
+fn lint(project: &Path, target: Target) -> String {
     let cache = Cache::open().expect("a cache");
     let out = tempfile::tempdir().expect("a folder");
-    let options = Options { dir: hdl_common::root().join("projects/ping"), out: Some(out.path().to_owned()), target };
+    let options = Options { dir: project.to_owned(), out: Some(out.path().to_owned()), target };
     let (generated, _) = generate(&options, &cache).unwrap_or_else(|d| panic!("{d:?}"));
     let read = |path: &Path| std::fs::read_to_string(out.path().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let waivers = generated.files.iter().find(|p| p.ends_with("lint.vlt")).expect("waivers are emitted");
@@ -26,14 +27,65 @@ fn lint(target: Target) {
     let primitives = if target == Target::Fpga { tools.primitives(gateweave::build::family::Family::Ecp5).expect("cells") } else { Vec::new() };
     let messages = hdl_common::verilator().lint(&files, &generated.top, &primitives).unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(messages.is_empty(), "{messages:#?}");
+    let top = generated.files.iter().find(|p| p.parent().is_some_and(|f| f.ends_with("hdl/top")) && p.extension().is_some_and(|e| e == "veryl"));
+    read(top.expect("a top level"))
+}
+
+fn ping() -> PathBuf {
+    hdl_common::root().join("projects/ping")
 }
 
 #[test]
 fn the_bitstreams_hdl_is_free_of_lint() {
-    lint(Target::Fpga);
+    lint(&ping(), Target::Fpga);
 }
 
 #[test]
 fn the_simulations_hdl_is_free_of_lint() {
-    lint(Target::Simulation);
+    lint(&ping(), Target::Simulation);
+}
+
+/// Memory with clients of two widths, and wires between instances: arrays of several links, and ports without one.
+#[test]
+fn shared_memory_and_wires_between_instances_are_free_of_lint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = hdl_common::root().canonicalize().expect("the repository");
+    let text = r#"
+schema  = 1
+project = { name = "shared", board = "sim", plugins = ["ROOT/plugins", "ROOT/composer/tests/plugins"] }
+[instance.ram]
+plugin = "dram-dma"
+[instance.one]
+plugin = "links"
+params = { width = 256 }
+links  = { memory = "ram.memory", manage = "two.control" }
+[instance.two]
+plugin = "links"
+links  = { memory = "ram.memory", work = "one.rdma", request = "one.connections" }
+[instance.three]
+plugin = "links"
+params = { burst = 64 }
+links  = { memory = "ram.memory", work = "one.rdma", request = "one.connections" }
+[instance.four]
+plugin = "links"
+"#;
+    std::fs::write(folder.path().join("project.toml"), text.replace("ROOT", &root.to_string_lossy())).expect("a file");
+    let top = lint(folder.path(), Target::Simulation);
+    let squeezed = top.split_whitespace().collect::<String>().replace(",)", ")");
+    for part in [
+        "instl_ram_memory_clients:'syskinds::axi4[3]#(ADDR_W:32,DATA_W:256",
+        "instu_arbiter_ram_memory:gw::axi4_arbiter#(M:3,ADDR_W:32,DATA_W:256,DEPTH:64,BLOCK:true",
+        "memory:l_ram_memory_clients[0],",
+        "instu_two_memory_width:gw::axi4_width#(CLIENT_W:32,MEMORY_W:256",
+        "client:l_two_memory,memory:l_ram_memory_clients[1],",
+        "instl_one_rdma:'syskinds::rdma[2]",
+        "work:l_one_rdma[1],",
+        "instu_stub_one_work:gw::rdma_stub_provider",
+        "instu_stub_two_connections:gw::rdma_cm_stub_client(link:l_two_connections[0]",
+        "manage:l_two_control,",
+        "instu_stub_four_memory:gw::axi4_stub_provider",
+        "instu_stub_four_control:gw::roce_control_stub_client",
+    ] {
+        assert!(squeezed.contains(part), "{part} is not in\n{top}");
+    }
 }

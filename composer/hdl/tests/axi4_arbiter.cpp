@@ -1,7 +1,9 @@
 // top: gw::bench_axi4_arbiter
+// param: BLOCK = 0, 1
 //
 // Three clients with random bursts on a slow memory. In turns one of them stops in the middle of reads, of write data or before
-// its answers; the others go on, and what each reads is what it wrote.
+// its answers; the others go on, and what each reads is what it wrote. Then two clients and a memory that takes 60 cycles to
+// answer: it is busy for 9 of 10 cycles in both directions.
 #include "bench.hpp"
 
 using bench::below;
@@ -25,10 +27,17 @@ struct Client {
     uint64_t last_progress = 0, reads = 0, writes = 0;
 };
 
+/// Answers in order, `latency` cycles after the address or the last beat.
 struct Memory {
+    struct Burst {
+        unsigned at, left;
+        uint64_t from;
+    };
     std::vector<uint32_t> words = std::vector<uint32_t>(3 * WORDS);
-    bool reading = false, writing = false, answer = false;
-    unsigned read_at = 0, read_left = 0, write_at = 0, write_left = 0, wait = 0;
+    std::deque<Burst> reads, writes;
+    std::deque<uint64_t> answers;
+    uint64_t read_beats = 0, write_beats = 0;
+    unsigned longest = 0; // bursts under way
 };
 
 struct Bench {
@@ -37,12 +46,18 @@ struct Bench {
     Memory memory;
     uint64_t cycle = 0, longest = 0;
     int victim = -1;
-    bool data_first[3] = {};
+    bool stop = false;   // no new bursts, nobody is stuck
+    bool smooth = false; // no pauses
+    uint64_t sent[3] = {}, got[3] = {};
 
     void sample() {
         auto& d = sim.dut;
         if (d.rst) return;
-        for (int i = 0; i < 3; ++i) {
+        for (int i = 0; i < 3 && smooth; ++i) {
+            sent[i] += d.c_wvalid[i] && d.c_wready[i];
+            got[i] += d.c_rvalid[i] && d.c_rready[i];
+        }
+        for (int i = 0; i < 3 && !smooth; ++i) {
             Client& c = clients[i];
             bool progress = false;
             if (d.c_arvalid[i] && d.c_arready[i]) c.read_taken = true;
@@ -70,35 +85,30 @@ struct Bench {
                 ++c.writes;
                 progress = true;
             }
-            if (progress || c.stuck) c.last_progress = cycle;
+            if (progress || c.stuck || stop) c.last_progress = cycle;
             longest = std::max(longest, cycle - c.last_progress);
         }
         Memory& m = memory;
-        if (d.m_rvalid && d.m_rready) {
-            ++m.read_at;
-            if (--m.read_left == 0) m.reading = false;
-        }
         if (d.m_rvalid) CHECK(d.m_rready, "the memory has to wait for a client");
-        if (d.m_arvalid && d.m_arready) {
-            CHECK(!m.reading, "two reads at once");
-            m.reading = true;
-            m.read_at = d.m_araddr / 4;
-            m.read_left = d.m_arlen + 1;
-            m.wait = below(12);
+        if (d.m_rvalid && d.m_rready) {
+            ++m.read_beats;
+            ++m.reads.front().at;
+            if (--m.reads.front().left == 0) m.reads.pop_front();
         }
-        if (d.m_awvalid && d.m_awready) {
-            CHECK(!m.writing && !m.answer, "two writes at once");
-            m.writing = true;
-            m.write_at = d.m_awaddr / 4;
-            m.write_left = d.m_awlen + 1;
-        }
-        if (d.m_bvalid && d.m_bready) m.answer = false;
+        const uint64_t ready = cycle + (smooth ? 60 : below(30));
+        if (d.m_arvalid && d.m_arready) m.reads.push_back({d.m_araddr / 4u, d.m_arlen + 1u, ready});
+        if (d.m_awvalid && d.m_awready) m.writes.push_back({d.m_awaddr / 4u, d.m_awlen + 1u, 0});
+        m.longest = std::max<unsigned>(m.longest, m.reads.size());
+        if (d.m_bvalid && d.m_bready) m.answers.pop_front();
         if (d.m_wvalid && d.m_wready) {
+            CHECK(!m.writes.empty(), "write data before the address"); // this memory takes none
+            auto& w = m.writes.front();
+            ++m.write_beats;
             for (int b = 0; b < 4; ++b)
-                if (d.m_wstrb >> b & 1) m.words[m.write_at] = (m.words[m.write_at] & ~(0xffu << 8 * b)) | (d.m_wdata & 0xffu << 8 * b);
-            ++m.write_at;
-            CHECK(d.m_wlast == (--m.write_left == 0), "last on the wrong beat");
-            if (m.write_left == 0) m.writing = false, m.answer = true;
+                if (d.m_wstrb >> b & 1) m.words[w.at] = (m.words[w.at] & ~(0xffu << 8 * b)) | (d.m_wdata & 0xffu << 8 * b);
+            ++w.at;
+            CHECK(d.m_wlast == (--w.left == 0), "last on the wrong beat");
+            if (w.left == 0) m.writes.pop_front(), m.answers.push_back(ready);
         }
         ++cycle;
     }
@@ -106,15 +116,20 @@ struct Bench {
     void drive() {
         auto& d = sim.dut;
         if (d.rst) return;
-        if (cycle % 4000 == 0) {
-            victim = int(below(4)) - 1;
+        if (smooth) {
+            drive_smooth();
+            drive_memory();
+            return;
+        }
+        if (stop ? cycle % 4000 == 1 : cycle % 4000 == 0) {
+            victim = stop ? -1 : int(below(4)) - 1;
             for (int i = 0; i < 3; ++i) clients[i].stuck = i == victim, clients[i].last_progress = cycle;
         }
         for (int i = 0; i < 3; ++i) {
             Client& c = clients[i];
             bool go = !(c.stuck && cycle % 4000 > 200);
             // A write and a read of one client at a time never touch the same words.
-            if (!c.reading && go && chance(50)) {
+            if (!c.reading && go && !stop && chance(50)) {
                 c.reading = true;
                 c.read_taken = false;
                 c.read_beats = 1 + below(BURST);
@@ -128,7 +143,7 @@ struct Bench {
             d.c_arvalid[i] = c.reading && !c.read_taken;
             d.c_rready[i] = go && chance(60);
             bool apart = !c.reading || c.read_at + BURST <= WORDS / 2 || c.read_at >= WORDS / 2;
-            if (!c.writing && go && apart && chance(50)) {
+            if (!c.writing && go && !stop && apart && chance(50)) {
                 c.writing = true;
                 c.write_taken = false;
                 c.write_beats = 1 + below(BURST);
@@ -154,19 +169,36 @@ struct Bench {
             }
             d.c_bready[i] = go && chance(60);
         }
+        drive_memory();
+    }
+
+    void drive_memory() {
+        auto& d = sim.dut;
         Memory& m = memory;
-        d.m_arready = !m.reading && chance(50);
-        if (m.wait) --m.wait;
-        d.m_rvalid = m.reading && !m.wait && chance(70);
-        d.m_rdata = m.reading ? m.words[m.read_at] : 0;
-        d.m_rlast = m.read_left == 1;
+        d.m_arready = m.reads.size() < 16 && (smooth || chance(50));
+        d.m_rvalid = !m.reads.empty() && m.reads.front().from <= cycle && (smooth || chance(70));
+        d.m_rdata = m.reads.empty() ? 0 : m.words[m.reads.front().at];
+        d.m_rlast = !m.reads.empty() && m.reads.front().left == 1;
         d.m_rid = 0;
         d.m_rresp = 0;
-        d.m_awready = !m.writing && !m.answer && chance(50);
-        d.m_wready = m.writing && chance(70);
-        d.m_bvalid = m.answer;
+        d.m_awready = smooth || (m.writes.size() < 2 && chance(50));
+        d.m_wready = !m.writes.empty() && (smooth || chance(70));
+        d.m_bvalid = !m.answers.empty() && m.answers.front() <= cycle;
         d.m_bid = 0;
         d.m_bresp = 0;
+    }
+
+    /// Two clients without pauses: reads of the lower half of their words, writes of the upper, 16 beats each.
+    void drive_smooth() {
+        auto& d = sim.dut;
+        for (int i = 0; i < 3; ++i) {
+            d.c_arvalid[i] = d.c_awvalid[i] = d.c_wvalid[i] = i < 2;
+            d.c_araddr[i] = 4 * WORDS * i;
+            d.c_awaddr[i] = 4 * (WORDS * i + WORDS / 2);
+            d.c_arlen[i] = d.c_awlen[i] = BURST - 1;
+            d.c_wlast[i] = sent[i] % BURST == BURST - 1;
+            d.c_rready[i] = d.c_bready[i] = 1;
+        }
     }
 
     Bench() {
@@ -178,6 +210,22 @@ struct Bench {
         sim.run(100000);
         d.rst = 0;
         sim.run(1500000000);
+        stop = true;
+        sim.run(100000000);
+        CHECK(memory.reads.empty() && memory.writes.empty() && memory.answers.empty(), "bursts under way that nobody asked for");
+    }
+
+    /// Shares of the cycles in which the memory is busy, for two clients in both directions.
+    void two_at_full_rate() {
+        smooth = true;
+        sim.run(10000000);
+        const uint64_t from = cycle, read = memory.read_beats, written = memory.write_beats, first = got[0], second = got[1];
+        sim.run(100000000);
+        const double cycles = double(cycle - from), r = double(memory.read_beats - read), w = double(memory.write_beats - written);
+        std::printf("busy for reads %.3f, for writes %.3f of the time, %u reads under way\n", r / cycles, w / cycles, memory.longest);
+        CHECK(r >= 0.9 * cycles && w >= 0.9 * cycles, "less than 9 of 10 cycles");
+        const double share = double(got[0] - first) / double(got[0] - first + got[1] - second);
+        CHECK(share > 0.45 && share < 0.55, "one client has %.2f of the reads", share);
     }
 };
 
@@ -190,5 +238,7 @@ int main(int argc, char** argv) {
     CHECK(b.longest < 600, "a client that is not stuck waited %lu cycles", (unsigned long)b.longest);
     std::printf("%lu cycles, longest wait %lu\n", (unsigned long)b.cycle, (unsigned long)b.longest);
     bench::ok("bursts of three clients, one stuck");
+    b.two_at_full_rate();
+    bench::ok("two clients, a slow memory that is never idle");
     return bench::end();
 }

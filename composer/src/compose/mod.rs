@@ -2,6 +2,7 @@
 
 pub mod graph;
 pub mod kinds;
+pub mod memory;
 pub mod plan;
 pub mod pll;
 pub mod registers;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::graph::{BoardPort, Edge, End, Graph};
 use super::kinds::KindInfo;
+use super::memory::{self, Arbiter};
 use super::rate::{self, WIDTHS};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::project::Project;
@@ -39,12 +40,12 @@ pub struct ClockNet {
     pub resource: Option<String>,
 }
 
-/// A cell that the composer puts on a packets link, from the provider's end to the client's.
+/// A cell that the composer puts on a link, from the provider's end to the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adapter {
     /// `gw::packet_cdc`: from the provider's clock to the client's.
     Crossing,
-    /// `gw::packet_width`.
+    /// `gw::packet_width`, or `gw::axi4_width` on a memory link.
     Width,
     /// `gw::packet_store` on tx: the client does not promise to be continuous. Bytes of room.
     Store(u32),
@@ -96,6 +97,8 @@ pub struct Plan {
     pub widths: Vec<Option<u32>>,
     /// Links.
     pub links: Vec<PlannedLink>,
+    /// Arbiters before memories with several clients.
+    pub arbiters: Vec<Arbiter>,
     /// Link rate in 1/1000 Gbit/s that the datapath carries; 0 without a network.
     pub gbps_milli: u64,
     /// Choices in the order they were made.
@@ -133,7 +136,8 @@ impl Plan {
 ///
 /// # Errors
 /// `GW0410` no clock and width carry the rate (with the arithmetic), `GW0411` a width that a port does not
-/// have, `GW0412` a domain whose clock cannot be found, `GW0413` an override that cannot be followed.
+/// have, `GW0412` a domain whose clock cannot be found, `GW0413` an override that cannot be followed, `GW0417` ends that differ in
+/// what nothing converts.
 pub fn plan(project: &Project, graph: &Graph, kinds: &BTreeMap<String, KindInfo>, board: &BoardPlan) -> Result<Plan, Diagnostics> {
     let mut planner = Planner { project, graph, kinds, board, plan: Plan::default(), diagnostics: Diagnostics::default() };
     planner.plan.gbps_milli = planner.link_rate();
@@ -146,6 +150,7 @@ pub fn plan(project: &Project, graph: &Graph, kinds: &BTreeMap<String, KindInfo>
     for index in 0..graph.edges.len() {
         planner.link(index);
     }
+    planner.arbiters();
     planner.check_rates();
     planner.diagnostics.finish(planner.plan).map(|(plan, _)| plan)
 }
@@ -250,7 +255,8 @@ impl Planner<'_> {
                 continue;
             }
             let has = |width: u32| ports.iter().all(|p| p.widths.is_empty() || p.widths.contains(&width));
-            let asked = node.instance.links.iter().find_map(|l| l.width.clone());
+            let packets = |port: &str| node.port(port).is_some_and(|p| self.is_packets(p));
+            let asked = node.instance.links.iter().filter(|l| packets(&l.port)).find_map(|l| l.width.clone());
             if let Some(asked) = asked {
                 if !has(asked.value) {
                     self.diagnostics.push(
@@ -383,10 +389,10 @@ impl Planner<'_> {
                 let clock = found.and_then(|p| self.plan.domains.get(&(*node, p.domain.clone())).copied());
                 let width = match protocol {
                     Protocol::Packets => self.plan.widths[*node].unwrap_or(0),
-                    Protocol::Memory => {
-                        let asked = edge.link.width.as_ref().map(|w| w.value);
-                        asked.or(found.and_then(|p| p.widths.first().copied())).unwrap_or(32)
-                    }
+                    Protocol::Memory => match found {
+                        Some(port) if port.role == Role::Provider => memory::provider_width(self.graph, *node, port, &self.plan.widths),
+                        _ => memory::client_width(self.graph, edge, &self.plan.widths),
+                    },
                     Protocol::Registers => 32,
                     Protocol::Wires => self.side(&edge.provider_board(), protocol, edge).width,
                 };
@@ -422,15 +428,66 @@ impl Planner<'_> {
             if provider.width != client.width {
                 adapters.push(Adapter::Width);
                 let why = format!("{} bits at the provider, {} at the client", provider.width, client.width);
-                self.choose(name, "width converter", why, edge.link.width.is_some());
+                self.choose(name.as_str(), "width converter", why, edge.link.width.is_some());
             }
-        } else if edge.protocol == Protocol::Memory && provider.width != client.width {
-            let message = format!("memory links have one width: {} bits at the provider, {} at the client", provider.width, client.width);
-            self.diagnostics.push(
-                Diagnostic::error("GW0413", message).at(&edge.link.to.span).help(format!("set `width = {}` at the link", provider.width)),
-            );
+        } else if let (Some(from), Some(to)) = (provider.clock, client.clock)
+            && from != to
+        {
+            let clock = |c: usize| &self.plan.clocks[c].name;
+            let message = format!("`{}` runs on clock `{}`, `{}` on `{}`", edge.link.to.value, clock(from), end_name(self.graph, &edge.client), clock(to));
+            let help = "only packets and registers cross between clocks";
+            self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span).help(help));
+        }
+        if edge.protocol == Protocol::Memory {
+            adapters.extend(self.memory_link(edge, &name, provider.width, client.width));
         }
         self.plan.links.push(PlannedLink { edge: index, provider, client, adapters });
+    }
+
+    /// The converter of a memory link, if it needs one.
+    fn memory_link(&mut self, edge: &Edge, name: &str, provider: u32, client: u32) -> Option<Adapter> {
+        let (End::Port { node: p, port: provider_port, .. }, End::Port { node: c, port: client_port, .. }) = (&edge.provider, &edge.client) else {
+            return None;
+        };
+        let graph = self.graph;
+        let (from, to) = (graph.nodes[*p].port(provider_port)?, graph.nodes[*c].port(client_port)?);
+        let client_name = end_name(graph, &edge.client);
+        if let Some(asked) = &edge.link.width
+            && !to.widths.is_empty()
+            && !to.widths.contains(&asked.value)
+        {
+            let message = format!("`{client_name}` cannot be {} bits wide", asked.value);
+            self.diagnostics.push(Diagnostic::error("GW0411", message).at(&asked.span).help(format!("widths that it has: {}", list(&[to]))));
+            return None;
+        }
+        let addresses = (memory::address_width(from), memory::address_width(to));
+        if addresses.0 != addresses.1 {
+            let message = format!("`{}` has addresses of {} bits, `{client_name}` of {}", edge.link.to.value, addresses.0, addresses.1);
+            self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span));
+        }
+        if client > provider {
+            let message = format!("`{client_name}` is {client} bits wide, `{}` at most {provider}", edge.link.to.value);
+            let mut error = Diagnostic::error("GW0417", message).at(&edge.link.to.span);
+            if let Some(width) = to.widths.iter().filter(|w| **w <= provider).max() {
+                error = error.help(format!("set `width = {width}` at the link"));
+            }
+            self.diagnostics.push(error);
+            return None;
+        }
+        (client < provider).then(|| {
+            let why = format!("{provider} bits at the provider, {client} at the client");
+            self.choose(name, "width converter", why, edge.link.width.is_some());
+            Adapter::Width
+        })
+    }
+
+    fn arbiters(&mut self) {
+        self.plan.arbiters = memory::arbiters(self.graph, &self.plan.widths);
+        for arbiter in self.plan.arbiters.clone() {
+            let name = format!("memory {}.{}", self.graph.nodes[arbiter.node].instance.name.value, arbiter.port);
+            let why = format!("{} clients, buffers of {} words each way", arbiter.clients, arbiter.depth);
+            self.choose(name, "arbiter", why, false);
+        }
     }
 
     /// A kind whose packets cannot pause on tx, and a client that does not promise to send without pauses.

@@ -9,6 +9,7 @@ use serde_json::Value as Json;
 
 use crate::compose::graph::{End, Graph};
 use crate::compose::kinds::KindInfo;
+use crate::compose::memory;
 use crate::compose::plan::{Adapter, ClockNet, Plan, PlannedLink, end_name};
 use crate::plugin::types::{Output, Port, Protocol, Role, Target};
 
@@ -323,15 +324,16 @@ fn board(input: &TopInput<'_>) -> Option<Section> {
     (!section.insts.is_empty()).then_some(section)
 }
 
-/// Name of the interface at a provider's port, with its index where the port is an array.
+/// Name of the interface at a provider's port, with its index where the port is an array or an arbiter stands before it.
 fn provider_link(graph: &Graph, end: &End) -> String {
     match end {
         End::Board { resource } => format!("l_{}", ident(resource)),
         End::Port { node, port, index } => {
-            let node = &graph.nodes[*node];
-            let name = format!("l_{}_{}", ident(&node.instance.name.value), ident(port));
-            match node.port(port) {
+            let info = &graph.nodes[*node];
+            let name = format!("l_{}_{}", ident(&info.instance.name.value), ident(port));
+            match info.port(port) {
                 Some(p) if is_array(p) => format!("{name}[{index}]"),
+                Some(p) if memory::is_shared(graph, *node, p) => format!("{name}_clients[{index}]"),
                 _ => name,
             }
         }
@@ -360,10 +362,10 @@ fn packets_params(kind: &KindInfo, width: u32) -> Vec<Pair> {
     vec![pair("W", width.to_string()), pair("RU", kind.rx_user.clone()), pair("TU", kind.tx_user.clone())]
 }
 
-fn link_params(kind: &KindInfo, width: u32) -> Vec<Pair> {
+fn link_params(kind: &KindInfo, port: &Port, width: u32) -> Vec<Pair> {
     match kind.kind.protocol {
         Protocol::Packets => packets_params(kind, width),
-        Protocol::Memory => vec![pair("DATA_W", width.to_string())],
+        Protocol::Memory => vec![pair("ADDR_W", memory::address_width(port).to_string()), pair("DATA_W", width.to_string())],
         Protocol::Registers => Vec::new(),
         Protocol::Wires => kind.parameters.iter().map(|p| pair(p.clone(), width.to_string())).collect(),
     }
@@ -393,9 +395,10 @@ fn links(input: &TopInput<'_>) -> Section {
                 domain: net.map(|n| n.name.clone()),
                 module: format!("kinds::{}", kind.interface),
                 array: is_array(port).then_some(count),
-                params: link_params(kind, width),
+                params: link_params(kind, port, width),
                 ..Inst::default()
             });
+            section.insts.extend(arbiter(input, index, port, width, &name));
             if at.is_empty() {
                 let end = if is_array(port) { format!("{name}[0]") } else { name };
                 section.insts.push(stub(kind, &node.instance.name.value, port, end, width, net));
@@ -403,7 +406,11 @@ fn links(input: &TopInput<'_>) -> Section {
         }
     }
     for link in plan.links.iter().filter(|l| !l.adapters.is_empty()) {
-        adapters(input, link, &mut section);
+        if graph.edges[link.edge].protocol == Protocol::Memory {
+            section.insts.extend(memory_width(input, link));
+        } else {
+            adapters(input, link, &mut section);
+        }
     }
     for (index, node) in graph.nodes.iter().enumerate() {
         for port in node.shape.ports.iter().filter(|p| p.role == Role::Client) {
@@ -419,7 +426,7 @@ fn links(input: &TopInput<'_>) -> Section {
                 domain: net.map(|n| n.name.clone()),
                 module: format!("kinds::{}", kind.interface),
                 array: is_array(port).then_some(1),
-                params: link_params(kind, width),
+                params: link_params(kind, port, width),
                 ..Inst::default()
             });
             let end = if is_array(port) { format!("{name}[0]") } else { name };
@@ -442,10 +449,73 @@ fn stub(kind: &KindInfo, instance: &str, port: &Port, end: String, width: u32, n
         name: format!("u_stub_{}_{}", ident(instance), ident(&port.name)),
         doc: Some(format!("Nothing is linked to `{instance}.{}`.", port.name)),
         module: format!("gw::{}_stub_{role}", kind.interface),
-        params: if kind.kind.protocol == Protocol::Packets { Vec::new() } else { link_params(kind, width) },
+        params: if kind.kind.protocol == Protocol::Wires { link_params(kind, port, width) } else { Vec::new() },
         ports,
         ..Inst::default()
     }
+}
+
+fn clock_ports(clock: Option<&ClockNet>) -> Vec<Pair> {
+    let name = clock.map_or("sys", |c| c.name.as_str());
+    vec![pair("clk", format!("clk_{name}")), pair("rst", format!("rst_{name}"))]
+}
+
+/// The arbiter before a memory port with several clients, and the clients' interfaces.
+fn arbiter(input: &TopInput<'_>, node: usize, port: &Port, width: u32, name: &str) -> Vec<Inst> {
+    let Some(arbiter) = input.plan.arbiters.iter().find(|a| a.node == node && a.port == port.name) else { return Vec::new() };
+    let net = input.plan.domains.get(&(node, port.domain.clone())).and_then(|c| input.plan.clocks.get(*c));
+    let params = vec![pair("ADDR_W", memory::address_width(port).to_string()), pair("DATA_W", width.to_string())];
+    let mut own = vec![pair("M", arbiter.clients.to_string())];
+    own.extend(params.iter().cloned());
+    own.extend([pair("DEPTH", arbiter.depth.to_string()), pair("BLOCK", "true")]);
+    let mut ports = clock_ports(net);
+    ports.extend([pair("clients", format!("{name}_clients")), pair("memory", name)]);
+    vec![
+        Inst {
+            name: format!("{name}_clients"),
+            domain: net.map(|n| n.name.clone()),
+            module: "kinds::axi4".to_owned(),
+            array: Some(arbiter.clients),
+            params,
+            ..Inst::default()
+        },
+        Inst {
+            name: format!("u_arbiter_{}", name.trim_start_matches("l_")),
+            doc: Some(format!("The clients of `{}.{}`", input.graph.nodes[node].instance.name.value, port.name)),
+            module: "gw::axi4_arbiter".to_owned(),
+            params: own,
+            ports,
+            ..Inst::default()
+        },
+    ]
+}
+
+/// The width converter of a memory link, and the client's interface.
+fn memory_width(input: &TopInput<'_>, link: &PlannedLink) -> Vec<Inst> {
+    let edge = &input.graph.edges[link.edge];
+    let own = provider_link(input.graph, &edge.client);
+    let net = clock_of(input.plan, link.client.clock);
+    let End::Port { node, port, .. } = &edge.client else { return Vec::new() };
+    let address = input.graph.nodes[*node].port(port).map_or(32, memory::address_width).to_string();
+    let mut ports = clock_ports(net);
+    ports.extend([pair("client", own.clone()), pair("memory", provider_link(input.graph, &edge.provider))]);
+    vec![
+        Inst {
+            name: own.clone(),
+            domain: net.map(|n| n.name.clone()),
+            module: "kinds::axi4".to_owned(),
+            params: vec![pair("ADDR_W", address), pair("DATA_W", link.client.width.to_string())],
+            ..Inst::default()
+        },
+        Inst {
+            name: format!("u_{}_width", own.trim_start_matches("l_")),
+            doc: Some(format!("{} -> {}", end_name(input.graph, &edge.provider), end_name(input.graph, &edge.client))),
+            module: "gw::axi4_width".to_owned(),
+            params: vec![pair("CLIENT_W", link.client.width.to_string()), pair("MEMORY_W", link.provider.width.to_string())],
+            ports,
+            ..Inst::default()
+        },
+    ]
 }
 
 /// The cells of one packets link, from the provider's interface to the client's.
