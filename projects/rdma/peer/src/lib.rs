@@ -9,6 +9,7 @@
 
 pub mod check;
 pub mod cm;
+pub mod model;
 pub mod packet;
 pub mod pcap;
 pub mod psn;

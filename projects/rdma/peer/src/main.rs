@@ -33,7 +33,7 @@ fn main() -> ExitCode {
                 return ExitCode::from(2);
             }
         };
-        let report = check::check(&records, Options { lossless: flag("--lossless") });
+        let report = check::check(&records, Options { lossless: flag("--lossless"), pmtu: None });
         faults += report.faults.len();
         if flag("--json") {
             println!("{}", check::to_json(&report));

@@ -91,7 +91,8 @@ fn one_flipped_bit_in_a_file_is_found() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/captures/rping.pcap");
     let bytes = std::fs::read(path).unwrap();
     // A payload byte of the first WRITE.
-    let record = capture("rping.pcap").into_iter().find(|r| Frame::decode(&r.frame).is_ok_and(|f| f.packet.bth.opcode == Opcode::WRITE_ONLY));
+    let record =
+        capture("rping.pcap").into_iter().find(|r| Frame::decode(&r.frame).is_ok_and(|f| f.packet.bth.opcode == Opcode::WRITE_ONLY));
     let record = record.unwrap();
     let at = bytes.windows(record.frame.len()).position(|window| window == record.frame).unwrap();
     let mut wrong = bytes.clone();

@@ -68,10 +68,8 @@ impl Exchanges {
                     }
                 }
             },
-            Message::Rej(rej) => {
-                if rej.message_rejected > 2 || !(1..=33).contains(&rej.reason) {
-                    faults.push(("rej", format!("message {} rejected for reason {}", rej.message_rejected, rej.reason)));
-                }
+            Message::Rej(rej) if (rej.message_rejected > 2 || !(1..=33).contains(&rej.reason)) => {
+                faults.push(("rej", format!("message {} rejected for reason {}", rej.message_rejected, rej.reason)));
             }
             Message::Rtu(_) | Message::Drep(_) | Message::Mra(_) => {}
             Message::Dreq(dreq) => {

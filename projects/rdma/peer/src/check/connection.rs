@@ -31,8 +31,9 @@ pub struct Connection {
 
 impl Connection {
     /// One whose first end is known, and perhaps its second.
-    pub fn new(first: End, second: Option<End>) -> Self {
-        Connection { ends: [Some(first), second], flows: [Flow::default(), Flow::default()] }
+    pub fn new(first: End, second: Option<End>, pmtu: Option<u32>) -> Self {
+        let flow = || Flow { pmtu, ..Flow::default() };
+        Connection { ends: [Some(first), second], flows: [flow(), flow()] }
     }
 
     /// What CM agreed on: path MTU, and the first PSNs that the second and the first end receive.
@@ -148,6 +149,9 @@ impl Flow {
         };
         let contents = (*ext, frame.packet.payload.clone(), bth.pad | u8::from(bth.solicited) << 7);
         let seen = Seen { opcode: bth.opcode, contents, span };
+        if self.pmtu.is_none() {
+            self.infer(bth.psn);
+        }
         let ahead = self.next.map_or(0, |next| psn::diff(bth.psn, next));
         if ahead < 0 {
             self.again(bth.psn, seen, found);
@@ -168,6 +172,22 @@ impl Flow {
             let key = oldest.and_then(|from| self.seen.range(from..).next().or_else(|| self.seen.iter().next())).map(|entry| *entry.0);
             let Some(key) = key else { break };
             self.seen.remove(&key);
+        }
+    }
+
+    /// The path MTU from the PSNs that a READ took, where the next request tells.
+    fn infer(&mut self, following: u32) {
+        let Some(last) = self.next.map(|next| psn::add(next, psn::MASK)) else { return };
+        let Some((&first, seen)) = self.seen.get_key_value(&last).filter(|(_, seen)| seen.opcode == Opcode::READ_REQUEST) else { return };
+        let span = following.wrapping_sub(first) & psn::MASK;
+        let length = seen.contents.0.reth.map_or(0, |reth| reth.length);
+        let fits = |pmtu: &u32| span > 1 && psn::count(length, *pmtu) == span;
+        if let Some(pmtu) = [256, 512, 1024, 2048, 4096].into_iter().find(fits) {
+            self.pmtu = Some(pmtu);
+            self.next = Some(following);
+            if let Some(seen) = self.seen.get_mut(&first) {
+                seen.span = span;
+            }
         }
     }
 

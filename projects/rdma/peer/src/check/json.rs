@@ -20,9 +20,10 @@ fn map(values: &BTreeMap<String, usize>) -> String {
 
 /// One object; its keys are the fields of [`Report`].
 pub fn to_json(report: &Report) -> String {
-    let faults = report.faults.iter().map(|fault| {
-        format!("{{\"frame\": {}, \"rule\": {}, \"text\": {}}}", fault.frame, text(fault.rule), text(&fault.text))
-    });
+    let faults = report
+        .faults
+        .iter()
+        .map(|fault| format!("{{\"frame\": {}, \"rule\": {}, \"text\": {}}}", fault.frame, text(fault.rule), text(&fault.text)));
     let faults = faults.collect::<Vec<_>>().join(", ");
     let numbers = [
         ("frames", report.frames as u64),

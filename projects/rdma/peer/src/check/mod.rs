@@ -22,6 +22,8 @@ use std::net::Ipv4Addr;
 pub struct Options {
     /// The wire lost nothing: gaps, resends and sequence NAKs are faults.
     pub lossless: bool,
+    /// Path MTU in bytes of connections whose CM messages are not in the capture; otherwise it is inferred.
+    pub pmtu: Option<u32>,
 }
 
 /// Something that must not be.
@@ -156,7 +158,7 @@ impl Checker {
         let (over, kept) = old.into_iter().partition(|c| ends.iter().any(|end| c.has(*end)));
         self.connections = kept;
         self.close(over);
-        let mut connection = connection::Connection::new(opened.active, Some(opened.passive));
+        let mut connection = connection::Connection::new(opened.active, Some(opened.passive), None);
         connection.begin(opened.pmtu, opened.passive_receives, opened.active_receives);
         self.connections.push(connection);
         self.report.connections += 1;
@@ -167,7 +169,7 @@ impl Checker {
         let index = match self.connections.iter().position(|c| c.side_of(frame.source_ip, to).is_some()) {
             Some(index) => index,
             None => {
-                self.connections.push(connection::Connection::new(to, None));
+                self.connections.push(connection::Connection::new(to, None, self.options.pmtu));
                 self.report.connections += 1;
                 self.connections.len() - 1
             }
