@@ -1,5 +1,5 @@
 // top: rx_front
-// param: W = 32
+// param: W = 32, 512
 // slow-param: W = 64, 128, 256
 //
 // Packets from a model that is first proven on frames of Linux: every field, every byte that reaches the memory and none besides, every
