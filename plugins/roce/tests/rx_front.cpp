@@ -490,6 +490,22 @@ int main(int argc, char** argv) {
     }
     std::printf("%llu packets lost for want of room\n", (unsigned long long)b->overflows);
 
+    // A backlog leaves at one beat per cycle.
+    for (int i = 0; i < 12; i++) b->send(packet(0x07, psn++, 1000 + below(24)));
+    b->slow = 0;
+    b->memory.percent = 100;
+    b->memory.stalled = true;
+    b->sim.run(100000000);
+    CHECK(b->queue.empty(), "a backlog of 12 packets has no room");
+    const uint64_t beats = b->memory.beats, from = b->cycle;
+    b->memory.stalled = false;
+    CHECK(b->sim.until(1000000000, [] { return b->todo.empty(); }), "the backlog does not leave");
+    const double share = double(b->memory.beats - beats) / double(b->cycle - from);
+    std::printf("a backlog leaves at %.3f beats per cycle\n", share);
+    CHECK(share > (W == 32 ? 0.97 : W == 512 ? 0.8 : 0.88), "slow");
+    b->settle("a backlog");
+    b->slow = 3;
+
     // Errors of the memory.
     b->memory.errors = 20;
     for (int i = 0; i < 300; i++) b->send(chance(30) ? packet(chance(50) ? 0x13 : 0x14, psn++, 0) : any(200));
@@ -507,8 +523,6 @@ int main(int argc, char** argv) {
     line_rate("line rate, 256 bytes", rate, W == 32 ? engine : 2, [] { return packet(0x07, psn++, 256); }, W >= 512 ? 0 : 100);
     if (W <= 64) line_rate("line rate, shortest", rate, W == 32 ? engine : 2, [] { return packet(chance(50) ? 0x07 : 0x11, psn++, 0); }, 300);
     if (W == 32) line_rate("line rate, mix", rate, 15, [] { return packet(uint8_t(chance(30) ? 0x11 : 0x07), psn++, below(200)); }, 300);
-    const uint64_t beats = b->memory.beats, from = b->cycle;
-    (void)beats, (void)from;
     std::printf("%llu packets, %llu actions, %llu atomic operations, %zu datagrams, %llu faults, %llu cycles\n", (unsigned long long)b->presented, (unsigned long long)b->done,
                 (unsigned long long)b->atomics, b->mad_count, (unsigned long long)b->faults, (unsigned long long)b->cycle);
     return end();
