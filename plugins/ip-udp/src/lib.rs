@@ -116,7 +116,7 @@ const COUNTERS: [(&str, &str); 23] = [
 
 fn shape(clients: &[String], params: &Params) -> Shape {
     let frames = Port::client("frames", "gateweave/eth-frames@1", "sys").widths(WIDTHS).prop("continuous", true).prop("mtu", params.mtu);
-    let udp = Port::provider("udp", "gateweave/ip-udp@1", "sys").links(0, CLIENTS).widths(WIDTHS).prop("mtu", params.mtu);
+    let udp = Port::provider("udp", "gateweave/ip-udp@1", "sys").links(0, CLIENTS).widths(WIDTHS).prop("mtu", params.mtu).prop("ip", &params.ip);
     let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
     let mut registers = Registers::new();
     for (name, doc) in COUNTERS {

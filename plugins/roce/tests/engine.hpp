@@ -61,11 +61,10 @@ template <class Dut> struct Driver {
     std::array<uint64_t, 16> happened{};
     std::vector<uint8_t> memory = std::vector<uint8_t>(1 << 20);
     std::function<void(const Unit&)> on_job = [](const Unit&) {};
-    std::deque<uint64_t> writes; // cycles at which accepted writes will be done
+    std::deque<std::pair<uint64_t, bool>> writes; // cycles at which accepted writes will be done; an atomic operation
     unsigned write_delay = 20, job_stall = 0;
     uint64_t cycle = 0;
     int jobs_open = 0;
-    bool atomic_due = false;
     uint64_t atomic_old = 0;
     uint32_t ip = 0x0a000001;
 
@@ -101,10 +100,11 @@ template <class Dut> struct Driver {
             CHECK(d.packet_valid, "takes a packet that is not there");
             const Unit& p = in.front();
             taken.push_back({d.take_action, d.take_addr, d.take_slot});
+            if (std::getenv("TRACE")) std::printf("%8llu   take %d of %06x op %02x psn %06x ext %08x %08x %08x %08x len %zu\n", (unsigned long long)cycle, d.take_action, p.dqpn, p.opcode, p.psn, p.ext[0], p.ext[1], p.ext[2], p.ext[3], p.data.size());
             if (d.take_action == 1 && !p.data.empty()) {
                 for (size_t i = 0; i < p.data.size(); i++) memory[(d.take_addr + i) % memory.size()] = p.data[i];
                 next_issued++;
-                writes.push_back(cycle + 1 + below(write_delay));
+                writes.push_back({cycle + 1 + below(write_delay), false});
             }
             if (d.take_action == 3) {
                 atomic_old = load64(d.take_addr);
@@ -113,8 +113,7 @@ template <class Dut> struct Driver {
                 else if (p.opcode == FETCH_ADD) store64(d.take_addr, atomic_old + w64(3));
                 else store64(d.take_addr, w64(1));
                 next_issued++;
-                atomic_due = true;
-                writes.push_back(cycle + 1 + below(write_delay));
+                writes.push_back({cycle + 1 + below(write_delay), true});
             }
             in.pop_front();
         }
@@ -134,6 +133,7 @@ template <class Dut> struct Driver {
             p.slot = get(d.job, 0, 8);
             if (p.source == 1) for (int i = 0; i < p.length; i++) p.data.push_back(memory[(p.addr + i) % memory.size()]);
             else CHECK(p.length == 0 || p.source == 3, "payload out of nothing");
+            if (std::getenv("TRACE")) std::printf("%8llu job to %06x op %02x psn %06x ext %08x %08x %08x %08x len %zu\n", (unsigned long long)cycle, p.dqpn, p.opcode, p.psn, p.ext[0], p.ext[1], p.ext[2], p.ext[3], p.data.size());
             jobs.push_back(p);
             jobs_open++;
             on_job(p);
@@ -161,14 +161,13 @@ template <class Dut> struct Driver {
         if (d.rst) return;
         d.issued = next_issued;
         d.atomic_done = 0;
-        if (!writes.empty() && writes.front() <= cycle) {
-            writes.pop_front();
-            d.finished++;
-            if (atomic_due && writes.empty()) {
+        if (!writes.empty() && writes.front().first <= cycle) {
+            if (writes.front().second) {
                 d.atomic_done = 1;
                 d.atomic_value = atomic_old;
-                atomic_due = false;
             }
+            writes.pop_front();
+            d.finished++;
         }
         d.job_done = 0;
         if (jobs_open && chance(30)) { jobs_open--; d.job_done = 1; }
