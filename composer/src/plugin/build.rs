@@ -1,6 +1,6 @@
 //! Builds plugin crates into components.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -83,7 +83,9 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
     let versions = lock_file();
     let names = stale.iter().map(|(p, _)| format!("`{}`", p.name)).collect::<Vec<_>>().join(", ");
     progress(&format!("building {names}"));
-    let modules = cargo(&toolchain, root, &cache.join("target"), &stale, progress)?;
+    let target = cache.join("target");
+    forget(&target, &stale);
+    let modules = cargo(&toolchain, root, &target, &stale, progress)?;
     // Cargo writes the lock file that was missing or out of date, and it is part of what the component is made from.
     let relocked = lock_file() != versions;
     for (plugin, path) in stale {
@@ -99,6 +101,20 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
         results.insert(plugin.path().to_owned(), result);
     }
     Ok(results)
+}
+
+/// Makes cargo compile the stale crates, and what they depend on by path, whatever it remembers of them: two checkouts share its target folder,
+/// a crate has the same name in both, and cargo compares times, so it would take the other checkout's build for this one's.
+fn forget(target: &Path, stale: &[(&PluginCrate, PathBuf)]) {
+    let folders = stale.iter().filter_map(|(p, _)| stamp::crate_folders(p.path()).ok()).flatten();
+    let names: BTreeSet<String> = folders.filter_map(|f| stamp::manifest(&f)?.get("package")?.get("name")?.as_str().map(str::to_owned)).collect();
+    let Ok(entries) = std::fs::read_dir(target.join("wasm32-unknown-unknown/release/.fingerprint")) else { return };
+    for entry in entries.flatten() {
+        let known = entry.file_name().to_string_lossy().rsplit_once('-').is_some_and(|(name, _)| names.contains(name));
+        if known {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Runs cargo and returns the modules by folder of the crate.

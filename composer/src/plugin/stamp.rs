@@ -74,6 +74,14 @@ pub fn crate_files(folder: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(look(&folders, &singles)?.into_iter().map(|f| f.path).collect())
 }
 
+/// The crate's folder and those of the crates that it depends on by path.
+///
+/// # Errors
+/// In words, if a folder cannot be read.
+pub fn crate_folders(folder: &Path) -> Result<Vec<PathBuf>, String> {
+    Ok(parts(folder)?.0)
+}
+
 /// Folders whose files count, and single files beside them.
 fn parts(folder: &Path) -> Result<(Vec<PathBuf>, Vec<PathBuf>), String> {
     let mut folders = BTreeSet::new();
