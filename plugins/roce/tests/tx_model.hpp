@@ -9,7 +9,7 @@ namespace tx {
 
 using bench::Bytes;
 
-constexpr uint32_t OUR_IP = 0x0a000001;
+inline uint32_t OUR_IP = 0x0a000001;
 enum Source { NONE, MEMORY, MAD, ZEROS };
 
 /// Members as in `roce_pkg::tx_job_t`.
