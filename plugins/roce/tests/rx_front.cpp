@@ -469,7 +469,10 @@ int main(int argc, char** argv) {
         if (chance(50)) g.bytes[1] ^= uint8_t(1 << below(6));
         if (chance(20)) g.bytes.resize(g.bytes.size() + 4 * below(1030), 0x55);
         seal(g);
-        if (chance(10)) g.err = true;
+        if (chance(10)) {  // a provider may cut what it drops
+            g.err = true;
+            if (chance(50)) g.bytes.resize(1 + below(g.bytes.size()));
+        }
         b->send(g);
     }
     b->only_action = WRITE;
@@ -477,6 +480,14 @@ int main(int argc, char** argv) {
     b->only_action = -1;
     for (size_t n : {4096u, 4097u, 4100u, 8191u, 8192u, 9000u, 20000u}) b->send(packet(0x07, psn++, n)), b->send(packet(0x07, psn++, 5));
     b->settle("long packets");
+    // A packet larger than the receive RAM comes while one waits for its decision.
+    b->decide = false;
+    b->send(packet(0x07, psn++, 4096));
+    b->send(packet(0x07, psn++, 20000));
+    b->sim.run(200000000);
+    CHECK(b->queue.empty() && b->shown, "a packet waits");
+    b->decide = true;
+    b->settle("one too long behind one that waits");
 
     // The memory stands still until the receive RAM is full: whole packets are lost, counted, and nothing else is.
     for (int round = 0; round < 3; round++) {
@@ -489,6 +500,11 @@ int main(int argc, char** argv) {
         b->settle("a stall");
         CHECK(b->overflows > lost || round, "nothing was lost");
     }
+    // Nearly: room comes in the middle of packets.
+    b->memory.percent = 12;
+    for (int i = 0; i < 60; i++) b->send(packet(0x07, psn++, 1 + below(chance(50) ? 4096 : 600)));
+    b->settle("a slow memory");
+    b->memory.percent = 100;
     std::printf("%llu packets lost for want of room\n", (unsigned long long)b->overflows);
 
     // A backlog leaves at one beat per cycle.
