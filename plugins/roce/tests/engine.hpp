@@ -48,6 +48,48 @@ struct Taken {
     int slot;
 };
 
+struct Setup {
+    uint32_t qpn, dqpn, ip = 0x0a000001;
+    int pmtu = 3;
+    uint32_t epsn = 0, npsn = 0;
+    int depth_r = 4, depth_i = 4, timeout = 0, retry = 7, rnr_retry = 7, rnr_code = 1, pd = 1, rights = 7, state = 3;
+};
+
+struct Work {
+    int op, id = 0;
+    uint64_t laddr = 0;
+    uint32_t length = 0, rkey = 0;
+    uint64_t raddr = 0;
+    uint32_t imm = 0;
+    uint64_t swap = 0, compare = 0;
+    bool signalled = true;
+};
+
+// A queue pair through the control commands of `t`.
+template <class T> void open(T& t, int slot, const Setup& s) {
+    t.set(slot, 0, 1);
+    t.set(slot, 1, s.qpn);
+    t.set(slot, 2, s.dqpn);
+    t.set(slot, 3, s.ip);
+    t.set(slot, 4, s.pmtu << 16 | 0xc123);
+    t.set(slot, 5, s.epsn);
+    t.set(slot, 6, s.npsn);
+    t.set(slot, 7, s.depth_i << 8 | s.depth_r);
+    t.set(slot, 8, s.rnr_code << 16 | s.rnr_retry << 12 | s.retry << 8 | s.timeout);
+    t.set(slot, 9, 0xffff0000 | s.rights << 8 | s.pd);
+    t.set(slot, 0, s.state);
+}
+inline std::vector<uint32_t> region_record(int index, int variant, int pd, int access, uint64_t base, uint64_t length) {
+    return {2u << 28 | uint32_t(index), uint32_t(access << 16 | pd << 8 | variant), uint32_t(base), uint32_t(base >> 32), uint32_t(length), uint32_t(length >> 32)};
+}
+inline std::vector<uint32_t> receive_record(uint32_t qpn, int id, uint64_t addr, uint32_t length) {
+    return {1u << 28 | uint32_t(id), qpn, uint32_t(addr), uint32_t(addr >> 32), length};
+}
+inline std::vector<uint32_t> work_record(uint32_t qpn, const Work& w) {
+    return {uint32_t(w.op) << 24 | uint32_t(w.signalled) << 23 | uint32_t(w.id), qpn, uint32_t(w.laddr), uint32_t(w.laddr >> 32), w.length, w.rkey, uint32_t(w.raddr),
+            uint32_t(w.raddr >> 32), w.imm, uint32_t(w.swap), uint32_t(w.swap >> 32), uint32_t(w.compare), uint32_t(w.compare >> 32)};
+}
+
 template <class Dut> struct Driver {
     Sim<Dut> sim;
     Dut& d = sim.dut;
@@ -227,25 +269,8 @@ template <class Dut> struct Driver {
     void set(int slot, int field, uint32_t data) { command(slot, field, true, data); }
     int state(int slot) { return command(slot, 0, false) & 7; }
 
-    struct Setup {
-        uint32_t qpn, dqpn, ip = 0x0a000001;
-        int pmtu = 3;
-        uint32_t epsn = 0, npsn = 0;
-        int depth_r = 4, depth_i = 4, timeout = 0, retry = 7, rnr_retry = 7, rnr_code = 1, pd = 1, rights = 7, state = 3;
-    };
-    void open(int slot, const Setup& s) {
-        set(slot, 0, 1);
-        set(slot, 1, s.qpn);
-        set(slot, 2, s.dqpn);
-        set(slot, 3, s.ip);
-        set(slot, 4, s.pmtu << 16 | 0xc123);
-        set(slot, 5, s.epsn);
-        set(slot, 6, s.npsn);
-        set(slot, 7, s.depth_i << 8 | s.depth_r);
-        set(slot, 8, s.rnr_code << 16 | s.rnr_retry << 12 | s.retry << 8 | s.timeout);
-        set(slot, 9, 0xffff0000 | s.rights << 8 | s.pd);
-        set(slot, 0, s.state);
-    }
+    using Setup = roce::Setup;
+    void open(int slot, const Setup& s) { roce::open(*this, slot, s); }
     void record(int client, std::vector<uint32_t> words) {
         for (size_t i = 0; i < words.size(); i++) {
             post[client].push_back(words[i]);
@@ -253,25 +278,16 @@ template <class Dut> struct Driver {
         }
     }
     void region(int index, int variant, int pd, int access, uint64_t base, uint64_t length) {
-        record(0, {2u << 28 | uint32_t(index), uint32_t(access << 16 | pd << 8 | variant), uint32_t(base), uint32_t(base >> 32), uint32_t(length), uint32_t(length >> 32)});
+        record(0, region_record(index, variant, pd, access, base, length));
         sim.until(16000 * 2000, [&] { return post[0].empty(); });
         cycles(20);
     }
     void receive(int client, uint32_t qpn, int id, uint64_t addr, uint32_t length) {
-        record(client, {1u << 28 | uint32_t(id), qpn, uint32_t(addr), uint32_t(addr >> 32), length});
+        record(client, receive_record(qpn, id, addr, length));
     }
-    struct Work {
-        int op, id = 0;
-        uint64_t laddr = 0;
-        uint32_t length = 0, rkey = 0;
-        uint64_t raddr = 0;
-        uint32_t imm = 0;
-        uint64_t swap = 0, compare = 0;
-        bool signalled = true;
-    };
+    using Work = roce::Work;
     void work(int client, uint32_t qpn, const Work& w) {
-        record(client, {uint32_t(w.op) << 24 | uint32_t(w.signalled) << 23 | uint32_t(w.id), qpn, uint32_t(w.laddr), uint32_t(w.laddr >> 32), w.length, w.rkey, uint32_t(w.raddr),
-                        uint32_t(w.raddr >> 32), w.imm, uint32_t(w.swap), uint32_t(w.swap >> 32), uint32_t(w.compare), uint32_t(w.compare >> 32)});
+        record(client, work_record(qpn, w));
     }
     void packet(uint8_t opcode, uint32_t qpn, uint32_t psn, bool ackreq, std::array<uint32_t, 7> ext, Bytes data) {
         Unit p;
