@@ -147,6 +147,93 @@ fn unix_wire_loses_nothing_under_back_pressure() {
     assert!(!there.exists(), "the socket is gone after the run");
 }
 
+/// What the simulator says on a lock-step wire up to its next report: (kind, two times, frame), and the time of the report.
+fn until_report(socket: &mut UnixStream) -> (Vec<(u8, u64, u64, Vec<u8>)>, u64) {
+    let mut read = |n: usize| {
+        let mut bytes = vec![0; n];
+        socket.read_exact(&mut bytes).unwrap();
+        bytes
+    };
+    let mut said = Vec::new();
+    loop {
+        let kind = read(1)[0];
+        let mut number = || u64::from_le_bytes(read(8).try_into().unwrap());
+        let first = number();
+        if kind == 2 {
+            return (said, first);
+        }
+        let second = number();
+        let length = if kind == 1 { u32::from_le_bytes(read(4).try_into().unwrap()) } else { 0 };
+        said.push((kind, first, second, read(length as usize)));
+    }
+}
+
+#[test]
+fn a_peer_in_lock_step_decides_how_far_time_goes() {
+    for (width, period_fs, mbps, byte_ps) in [(32, 16_000_000, 1000, 8000_u64), (64, 6_400_000, 10000, 800)] {
+        let mut plan = stream_plan(width, period_fs);
+        plan.resources[0].facts = json!({ "mbps": mbps });
+        let sim = simulator(&plan, Trace::None);
+        let once = || {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("step");
+            let options = RunOptions { wires: vec![format!("step:{}", path.display()).parse().unwrap()], ..RunOptions::default() };
+            let simulator = sim.clone();
+            let runner = std::thread::spawn(move || run(&simulator, &options));
+            let mut socket = loop {
+                match UnixStream::connect(&path) {
+                    Ok(socket) => break socket,
+                    Err(_) => std::thread::yield_now(),
+                }
+            };
+            let (said, begin) = until_report(&mut socket);
+            assert_eq!(said, []);
+            let grant = |socket: &mut UnixStream, time: u64| {
+                socket.write_all(&[&[2][..], &time.to_le_bytes()].concat()).unwrap();
+                until_report(socket)
+            };
+            // Nothing moves without a grant, and without frames time goes exactly as far as was granted.
+            assert_eq!(grant(&mut socket, begin + 5000), (vec![], begin + 5000));
+            assert_eq!(grant(&mut socket, begin), (vec![], begin + 5000), "time does not go back");
+            let mut events = Vec::new();
+            let mut now = begin + 5000;
+            for i in 0..20_u64 {
+                let (at, bytes) = (now + 1000 + i * 7, frame(60 + i as usize * 61, i as u32));
+                socket.write_all(&[&[1][..], &at.to_le_bytes(), &(bytes.len() as u32).to_le_bytes(), &bytes].concat()).unwrap();
+                let far = at + 1_000_000;
+                let (mut entered, mut left) = (None, None);
+                while left.is_none() {
+                    let (said, time) = grant(&mut socket, far);
+                    assert!(time < far, "frame {i} is lost");
+                    now = time;
+                    for event in said {
+                        if event.0 == 3 {
+                            entered = Some(event.clone())
+                        } else {
+                            left = Some(event.clone())
+                        }
+                        events.push(event);
+                    }
+                }
+                let (entered, left) = (entered.unwrap(), left.unwrap());
+                assert_eq!(left.3, bytes, "frame {i}");
+                // On the first clock edge from its time on, for as long as it takes; the design answers when it has it.
+                assert!((at..at + 20).contains(&entered.1), "frame {i} at {at}: {entered:?}");
+                let wire_ns = (bytes.len() as u64 + 12) * byte_ps / 1000;
+                assert!(entered.2.abs_diff(entered.1 + wire_ns) <= 1, "frame {i}: {entered:?}");
+                assert!(left.1 > entered.1 && left.2.abs_diff(left.1 + wire_ns) <= 1, "frame {i}: {left:?}");
+            }
+            drop(socket);
+            let summary = runner.join().unwrap().unwrap_or_else(|d| panic!("{d:?}"));
+            assert_eq!(summary.ended_by, "input");
+            assert_eq!(summary.wire("eth0").map(|w| (w.good_in, w.frames_out, w.undelivered)), Some((20, 20, 0)));
+            assert!(!path.exists(), "the socket is gone after the run");
+            (events, summary.time_fs)
+        };
+        assert_eq!(once(), once(), "two runs differ");
+    }
+}
+
 fn lines_plan(facts: serde_json::Value, delays: &[(&str, u64)]) -> SimPlan {
     let resource = |name: &str, class: &str, facts: serde_json::Value| Resource {
         name: name.into(),
@@ -426,7 +513,7 @@ fn until_and_signal_end_with_readable_files() {
 fn wires_that_cannot_be_are_refused() {
     let code = |text: &str| text.parse::<Wire>().err().map(|d| format!("{} {}", d.code, d.help.unwrap_or_default()));
     assert_eq!(code("eth0=unxi:a,b").as_deref(), Some("GW0707 did you mean `unix`?"));
-    for text in ["", "unix", "unix:a", "unix:,b", "tap:", "pcap:", "pcap:,", "pattern:"] {
+    for text in ["", "unix", "unix:a", "unix:,b", "tap:", "pcap:", "pcap:,", "pattern:", "step:"] {
         assert!(code(text).is_some_and(|c| c.starts_with("GW0707")), "{text}");
     }
     let sim = simulator(&lines_plan(json!({ "mbps": 1000 }), &[]), Trace::None);

@@ -92,6 +92,7 @@ private:
         if (!config.trace.empty()) design->trace_open(config.trace);
         for (auto& m : models) {
             bool wire = m->wire() && m->wire()->live();
+            if (m->wire() && m->wire()->exact()) stepped.push_back(m->wire());
             live = live || wire;
             real_time = real_time || wire || m->real_time();
         }
@@ -114,6 +115,11 @@ private:
             Time t = !released ? release : !begun ? begin : NEVER;
             for (auto& c : clocks) t = c.edge < t ? c.edge : t;
             for (auto& m : models) t = m->next() < t ? m->next() : t;
+            if (begun) t = hold(t);
+            if (stop_asked && begun) {
+                ended_by = "signal";
+                break;
+            }
             if (t > config.until) {
                 now = config.until;
                 ended_by = "until";
@@ -178,6 +184,15 @@ private:
         }
         return now > last && now - last >= config.drain;
     }
+    /// Lets peers in lock-step say how far simulated time may go before it goes to `t`.
+    Time hold(Time t) {
+        for (auto w : stepped)
+            while (w->horizon() < t && !stop_asked) {
+                // What the peer granted is over: it stands at the grant, or where its last frame came out.
+                w->await(w->horizon() > now ? w->horizon() : now);
+            }
+        return t;
+    }
     /// Holds simulated time back: behind the wall clock, and while a peer does not take its frames.
     void pace(Wall::time_point wall_start) {
         for (;;) {
@@ -200,6 +215,7 @@ private:
     std::unique_ptr<Design> design;
     std::vector<std::unique_ptr<Model>> models;
     std::vector<Model*> watchers;
+    std::vector<Wire*> stepped;
     std::vector<ClockState> clocks;
     std::vector<std::pair<Pin, bool>> resets;
     Time now = 0, slowest = 0, release = 0, begin = 0;

@@ -10,6 +10,7 @@ Pin pin_of(Design& d, const ResourceConfig& r, const std::string& pin, bool need
 std::unique_ptr<Wire> open_wire(const WireConfig& w) {
     if (w.kind == "unix") return open_unix(w.a, w.b);
     if (w.kind == "tap") return open_tap(w.a);
+    if (w.kind == "step") return open_step(w.a);
     if (w.kind == "pcap") return open_pcap(w.a, w.b);
     if (w.kind == "pattern") return open_pattern(w.a, w.b);
     return open_nothing();

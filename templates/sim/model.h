@@ -44,11 +44,11 @@ public:
     /// it starts now, and the gap after it counts from there.
     bool take(Time now, Frame& into, Time& start, bool on_edge) {
         if (!started) return false;
-        if (!have && skip-- == 0) {
+        if (!have && (wire.exact() || skip-- == 0)) {
             have = wire.receive(held);
             skip = 0;
             if (have) {
-                Time earliest = wire.live() ? now : base + held.not_before;
+                Time earliest = wire.live() ? now : wire.exact() ? (held.not_before > base ? held.not_before : base) : base + held.not_before;
                 Time after_gap = free_at == base ? base : free_at + held.gap * byte_time;
                 held_start = earliest > after_gap ? earliest : after_gap;
             } else {
@@ -60,6 +60,7 @@ public:
         into = std::move(held);
         have = false;
         free_at = start + (into.preamble + 1 + into.bytes.size()) * byte_time;
+        wire.entered(start, free_at);
         return true;
     }
     bool idle() const { return !have && wire.ended(); }

@@ -19,7 +19,7 @@ use crate::tools::{Origin, Talk, Tools};
 pub struct SimArgs {
     #[command(flatten)]
     project: ProjectArgs,
-    /// `[NAME=]unix:LOCAL,REMOTE`, `[NAME=]tap:IFNAME`, `[NAME=]pcap:IN,OUT` or `[NAME=]pattern:FILE.toml`.
+    /// `[NAME=]unix:LOCAL,REMOTE`, `[NAME=]tap:IFNAME`, `[NAME=]pcap:IN,OUT`, `[NAME=]pattern:FILE.toml` or `[NAME=]step:SOCKET`.
     #[arg(long = "wire", value_name = "WIRE")]
     wires: Vec<String>,
     /// Record a waveform: `.fst` or `.vcd`.

@@ -36,6 +36,7 @@ const HARNESS: &[(&str, &str)] = &[
     ("types.h", include_str!("../../../templates/sim/types.h")),
     ("wire.h", include_str!("../../../templates/sim/wire.h")),
     ("wire_pcap.cpp", include_str!("../../../templates/sim/wire_pcap.cpp")),
+    ("wire_step.cpp", include_str!("../../../templates/sim/wire_step.cpp")),
     ("wire_socket.cpp", include_str!("../../../templates/sim/wire_socket.cpp")),
 ];
 const BINDING: &str = include_str!("../../../templates/sim/binding.cpp.tera");

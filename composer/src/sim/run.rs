@@ -245,6 +245,7 @@ fn config(simulator: &Simulator, options: &RunOptions, folder: &Path) -> Result<
         let optional = |p: &Option<PathBuf>| p.as_deref().map_or(Ok(String::new()), path_text);
         match wire {
             WireKind::Unix { local, remote } => line(&["wire", &resource.name, "unix", &path_text(local)?, &path_text(remote)?])?,
+            WireKind::Step { socket } => line(&["wire", &resource.name, "step", &path_text(socket)?])?,
             WireKind::Tap { interface } => line(&["wire", &resource.name, "tap", interface])?,
             WireKind::Pcap { input, output } => line(&["wire", &resource.name, "pcap", &optional(input)?, &optional(output)?])?,
             WireKind::Pattern { file } => {

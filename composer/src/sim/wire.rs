@@ -1,4 +1,4 @@
-//! Wire arguments: `[NAME=]unix:LOCAL,REMOTE`, `tap:IFNAME`, `pcap:IN,OUT`, `pattern:FILE.toml`.
+//! Wire arguments: `[NAME=]unix:LOCAL,REMOTE`, `tap:IFNAME`, `pcap:IN,OUT`, `pattern:FILE.toml`, `step:SOCKET`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -44,9 +44,14 @@ pub enum WireKind {
         /// The file.
         file: PathBuf,
     },
+    /// A stream socket on which the peer grants simulated time.
+    Step {
+        /// Bound here.
+        socket: PathBuf,
+    },
 }
 
-const KINDS: &[&str] = &["unix", "tap", "pcap", "pattern"];
+const KINDS: &[&str] = &["unix", "tap", "pcap", "pattern", "step"];
 
 impl FromStr for Wire {
     type Err = Diagnostic;
@@ -55,7 +60,7 @@ impl FromStr for Wire {
     /// `GW0707` if the text is not a wire.
     fn from_str(text: &str) -> Result<Wire, Diagnostic> {
         let wrong = |message: String| Diagnostic::error("GW0707", format!("wire `{text}`: {message}"));
-        let shape = "[NAME=]unix:LOCAL,REMOTE, tap:IFNAME, pcap:IN,OUT or pattern:FILE.toml";
+        let shape = "[NAME=]unix:LOCAL,REMOTE, tap:IFNAME, pcap:IN,OUT, pattern:FILE.toml or step:SOCKET";
         let (head, rest) = text.split_once(':').ok_or_else(|| wrong("there is no `:`".to_owned()).help(shape))?;
         let (resource, kind) = match head.split_once('=') {
             Some((name, kind)) => (Some(name.to_owned()), kind),
@@ -78,6 +83,8 @@ impl FromStr for Wire {
             },
             "pattern" if !rest.is_empty() => WireKind::Pattern { file: rest.into() },
             "pattern" => return Err(wrong("the file is missing".to_owned()).help("pattern:FILE.toml")),
+            "step" if !rest.is_empty() => WireKind::Step { socket: rest.into() },
+            "step" => return Err(wrong("the socket is missing".to_owned()).help("step:SOCKET")),
             other => return Err(wrong(format!("there is no wire `{other}`")).nearest(other, KINDS.iter().copied())),
         };
         Ok(Wire { resource, kind })

@@ -14,3 +14,4 @@ pub mod packet;
 pub mod pcap;
 pub mod psn;
 pub mod rng;
+pub mod step;
