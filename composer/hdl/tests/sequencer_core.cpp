@@ -38,9 +38,7 @@ struct Model {
             return static_cast<uint32_t>(s);
         };
         auto load = [&](uint32_t v) { a = result = v; };
-        const unsigned turns[] = {0, 1, 8, 16};
-        const unsigned n = turns[i & 3];
-        const uint32_t rotated = n ? a >> n | a << (32 - n) : a;
+        const unsigned turn = i & 2 ? 8 : 1;
         bool jump = false;
         switch (op) {
         case LD: load(b); break;
@@ -57,9 +55,9 @@ struct Model {
         case LEY: y = ea; break;
         case LDX: x = b & (DATA - 1); break;
         case LDY: y = b & (DATA - 1); break;
-        case ROR: load(rotated); break;
-        case TAX: x = rotated & (DATA - 1); break;
-        case TAY: y = rotated & (DATA - 1); break;
+        case ROR: load(a >> turn | a << (32 - turn)); break;
+        case TAX: x = a & (DATA - 1); break;
+        case TAY: y = a & (DATA - 1); break;
         case ST: ram[ea] = a; break;
         case IN: load(in.data), carry = in.last; break;
         case TIN: case TOUT: carry = flag; break;

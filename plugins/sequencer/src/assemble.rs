@@ -45,6 +45,8 @@ struct Pending {
     shape: Shape,
     /// Byte range of the operand in the line.
     operand: (usize, usize),
+    /// Argument of a rotation.
+    turn: u16,
     scope: String,
 }
 
@@ -96,13 +98,17 @@ impl Pass {
             return self.directive(first, rest);
         }
         if let Some(instruction) = instruction::find(first.text) {
-            self.code.push(Pending {
-                line: line.clone(),
-                opcode: instruction.opcode,
-                shape: instruction.shape,
-                operand: (rest.column, rest.column + rest.text.len()),
-                scope: self.scope.clone(),
-            });
+            let times = if instruction.shape == Shape::Turn { turns(self.value(rest)?, rest.column)? } else { vec![0] };
+            for turn in times {
+                self.code.push(Pending {
+                    line: line.clone(),
+                    opcode: instruction.opcode,
+                    shape: instruction.shape,
+                    operand: (rest.column, rest.column + rest.text.len()),
+                    turn,
+                    scope: self.scope.clone(),
+                });
+            }
             return Ok(());
         }
         match self.macros.expand(first, rest, line, depth) {
@@ -173,7 +179,8 @@ impl Pass {
                 self.symbol(name, self.near.len() as i64)?;
                 self.near.resize(self.near.len() + words as usize, 0);
                 if self.near.len() > NEAR_WORDS {
-                    return Err(Fault::new(name.column, format!("more than {NEAR_WORDS} words of data")).help("use `.far` for what is reached through x and y only"));
+                    return Err(Fault::new(name.column, format!("more than {NEAR_WORDS} words of data"))
+                        .help("use `.far` for what is reached through x and y only"));
                 }
                 Ok(())
             }
@@ -231,7 +238,8 @@ impl Pass {
         let lookup = |name: &str, column: usize| {
             self.symbols.get(&qualified(name, scope)).copied().ok_or_else(|| {
                 let prefix = if name.starts_with('.') { scope } else { "" };
-                let names = self.symbols.keys().filter_map(|k| k.strip_prefix(prefix)).filter(|k| k.starts_with('.') == name.starts_with('.'));
+                let names =
+                    self.symbols.keys().filter_map(|k| k.strip_prefix(prefix)).filter(|k| k.starts_with('.') == name.starts_with('.'));
                 Fault::new(column, format!("unknown name `{name}`")).nearest(name, names)
             })
         };
@@ -280,7 +288,11 @@ impl Pass {
         let value = |span: Span| self.value_in(span, &pending.scope);
         let within = |span: Span, limit: usize, what: &str| {
             let v = value(span)?;
-            usize::try_from(v).ok().filter(|v| *v < limit).map(|v| v as u16).ok_or_else(|| Fault::new(span.column, format!("{v} is no {what}: 0 to {}", limit - 1)))
+            usize::try_from(v)
+                .ok()
+                .filter(|v| *v < limit)
+                .map(|v| v as u16)
+                .ok_or_else(|| Fault::new(span.column, format!("{v} is no {what}: 0 to {}", limit - 1)))
         };
         if operand.text.is_empty() != (pending.shape == Shape::None) {
             let message = if operand.text.is_empty() { "an operand is missing" } else { "no operand is expected here" };
@@ -290,12 +302,7 @@ impl Pass {
             Shape::None => Ok(0),
             Shape::Target => within(operand, CODE_WORDS, "program address"),
             Shape::Port => within(operand, 32, "port"),
-            Shape::Turn => match value(operand)? {
-                1 => Ok(1),
-                8 => Ok(2),
-                16 => Ok(3),
-                n => Err(Fault::new(operand.column, format!("cannot rotate by {n}")).help("1, 8 or 16")),
-            },
+            Shape::Turn => Ok(pending.turn),
             Shape::Operand | Shape::Place | Shape::Address => {
                 if operand.text.starts_with('#') {
                     if pending.shape != Shape::Operand {
@@ -312,7 +319,9 @@ impl Pass {
                     return Ok(mode | (offset & 0x1ff) as u16);
                 }
                 let address = within(operand, NEAR_WORDS, "direct address");
-                address.map(|a| DIRECT | a).map_err(|f| if f.message.contains("direct") { f.help("load x or y with `#` and use an offset") } else { f })
+                address
+                    .map(|a| DIRECT | a)
+                    .map_err(|f| if f.message.contains("direct") { f.help("load x or y with `#` and use an offset") } else { f })
             }
         }
     }
@@ -337,9 +346,21 @@ fn qualified(name: &str, scope: &str) -> String {
     if name.starts_with('.') { format!("{scope}{name}") } else { name.to_owned() }
 }
 
+/// Rotations by 8 (2) and by 1 (1) that make up a rotation to the right.
+fn turns(by: i64, column: usize) -> Result<Vec<u16>, Fault> {
+    if !(1..32).contains(&by) {
+        return Err(Fault::new(column, format!("cannot rotate by {by}")).help("1 to 31; the processor knows 1 and 8"));
+    }
+    Ok((0..by / 8).map(|_| 2).chain((0..by % 8).map(|_| 1)).collect())
+}
+
 /// A word, given with or without sign.
 fn fit(value: i64, column: usize) -> Result<u32, Fault> {
-    if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value) { Ok(value as u32) } else { Err(Fault::new(column, format!("{value} has more than 32 bits"))) }
+    if (i64::from(i32::MIN)..=i64::from(u32::MAX)).contains(&value) {
+        Ok(value as u32)
+    } else {
+        Err(Fault::new(column, format!("{value} has more than 32 bits")))
+    }
 }
 
 /// Numbers that do not fit into an instruction: at the end of the near data, downwards.

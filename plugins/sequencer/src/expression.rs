@@ -142,7 +142,11 @@ impl Parser<'_> {
             return Err(Fault::new(at, format!("`{first}` is no value")));
         }
         self.rest = self.rest.skip(end);
-        if first.is_ascii_digit() { number(word).ok_or_else(|| Fault::new(at, format!("`{word}` is no number"))) } else { (self.lookup)(word, at) }
+        if first.is_ascii_digit() {
+            number(word).ok_or_else(|| Fault::new(at, format!("`{word}` is no number")))
+        } else {
+            (self.lookup)(word, at)
+        }
     }
 }
 

@@ -9,7 +9,7 @@ pub(crate) enum Shape {
     Place,
     /// The same, of which only the address counts.
     Address,
-    /// How far to rotate: 1, 8 or 16.
+    /// How far to rotate, 1 to 31: one word for each 8 and each 1 of it.
     Turn,
     /// Number of a port.
     Port,

@@ -21,7 +21,7 @@ fn operands_are_encoded_as_the_hdl_reads_them() {
         cmp  y-1
         lex  x
         lea  here
-        ror  16
+        ror  17
         outl 3
         tay
         ret
@@ -33,7 +33,9 @@ fn operands_are_encoded_as_the_hdl_reads_them() {
         7 << 11 | 2 << 9 | 0x1ff,
         10 << 11 | 1 << 9,
         8 << 11 | 1,
-        12 << 11 | 3,
+        12 << 11 | 2,
+        12 << 11 | 2,
+        12 << 11 | 1,
         22 << 11 | 3,
         19 << 11,
         23 << 11,
@@ -105,7 +107,7 @@ fn what_does_not_fit_is_refused() {
         (" ld 512", "512 is no direct address"),
         (" st #1", "a number is no place"),
         (" ld #0x1_0000_0000", "more than 32 bits"),
-        (" ror 4", "cannot rotate by 4"),
+        (" ror 32", "cannot rotate by 32"),
         (" out 32", "32 is no port"),
         (" ret 1", "no operand is expected"),
         (" ld", "an operand is missing"),
