@@ -60,7 +60,7 @@ struct Pass {
     scope: String,
     code: Vec<Pending>,
     near: Vec<u32>,
-    far: Vec<u32>,
+    far: usize,
     field: i64,
     errors: Vec<Error>,
 }
@@ -195,8 +195,8 @@ impl Pass {
             }
             ".far" => {
                 let words = words(self)?;
-                self.symbol(name, (NEAR_WORDS + self.far.len()) as i64)?;
-                self.far.resize(self.far.len() + words as usize, 0);
+                self.symbol(name, (NEAR_WORDS + self.far) as i64)?;
+                self.far += words as usize;
                 Ok(())
             }
             ".record" => {
@@ -278,9 +278,8 @@ impl Pass {
         for (i, value) in literals.values.iter().enumerate() {
             data[NEAR_WORDS - 1 - i] = *value;
         }
-        data.extend(self.far);
         let symbols = self.order.into_iter().map(|name| (self.symbols[&name], name)).map(|(v, n)| (n, v)).collect();
-        Ok(Program { code: words, data, symbols, listing })
+        Ok(Program { code: words, data, data_words: NEAR_WORDS + self.far, symbols, listing })
     }
 
     /// Bits 10:0.

@@ -82,22 +82,36 @@ impl Assembler {
 pub struct Program {
     /// Instructions from address 0 on.
     pub code: Vec<u16>,
-    /// Words of the data memory from address 0 on.
+    /// Words of the data memory from address 0 on, as far as they have contents.
     pub data: Vec<u32>,
+    /// Words of the data memory.
+    pub data_words: usize,
     /// Names and their values, in order of definition: constants, labels and addresses of data.
     pub symbols: Vec<(String, i64)>,
     listing: Vec<(usize, String)>,
 }
 
 impl Program {
-    /// Parameter `CODE` of the HDL: a sized literal, word 0 in the low bits.
+    /// Parameter `CODE` of the HDL as the contract has vectors: sized literals, word 0 first.
+    #[must_use]
+    pub fn code_list(&self) -> Vec<String> {
+        self.code.iter().map(|w| format!("16'h{w:04x}")).collect()
+    }
+
+    /// Parameter `DATA` of the HDL, likewise.
+    #[must_use]
+    pub fn data_list(&self) -> Vec<String> {
+        self.data.iter().map(|w| format!("32'h{w:08x}")).collect()
+    }
+
+    /// The code as one sized literal, word 0 in the low bits: for benches.
     #[must_use]
     pub fn code_literal(&self) -> String {
         let digits: String = self.code.iter().rev().map(|w| format!("{w:04x}")).collect();
         format!("{}'h{digits}", 16 * self.code.len())
     }
 
-    /// Parameter `DATA` of the HDL: a sized literal, word 0 in the low bits.
+    /// The data as one sized literal, word 0 in the low bits.
     #[must_use]
     pub fn data_literal(&self) -> String {
         let digits: String = self.data.iter().rev().map(|w| format!("{w:08x}")).collect();
@@ -107,7 +121,7 @@ impl Program {
     /// Parameter `DATA_A` of the HDL: bits of a data address.
     #[must_use]
     pub fn data_bits(&self) -> u32 {
-        self.data.len().next_power_of_two().trailing_zeros()
+        self.data_words.next_power_of_two().trailing_zeros()
     }
 
     /// The value of a name.

@@ -55,7 +55,7 @@ fn large_numbers_share_a_word_at_the_end_of_the_near_data() {
 #[test]
 fn far_data_lie_behind_the_near_ones() {
     let program = assemble(".far records, 600\n ldx #records+1\n");
-    assert_eq!(program.data.len(), 1112);
+    assert_eq!((program.data.len(), program.data_words), (512, 1112));
     assert_eq!(program.data_bits(), 11);
     assert_eq!(program.data[511], 513);
 }

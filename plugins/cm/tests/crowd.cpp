@@ -1,0 +1,241 @@
+// top: bench_cm
+// param: TICK=1
+//
+// Many connections: 2000 one after the other on 4 queue pairs, peers that come back without goodbye, peers that are gone, half-open connections,
+// applications that do not listen, random and damaged datagrams, the services of the class.
+#include "peer.hpp"
+
+using namespace bench;
+using namespace peer;
+
+namespace {
+
+void one_after_the_other(Bench& b) {
+    b.percent = 100;
+    std::map<uint32_t, unsigned> seen;
+    for (unsigned i = 0; i < 2000; i++) {
+        Remote far{b};
+        far.comm = 0x1000 + i;
+        far.qpn = 17 + i;
+        far.connect(7174, 0);
+        CHECK(seen[far.board_qpn]++ == 0 && far.board_qpn > 1, "connection %u has queue pair %06x again", i, far.board_qpn);
+        if (i % 3 == 0) {
+            b.ask(0, {4u << 28, far.board_qpn});
+            b.expect(DREQ, "goodbye");
+            b.heard(0, DISCONNECTED, "goodbye");
+            if (i % 2) b.send(far.address, far.named(DREP));
+            else b.goodbyes[far.comm] = true;
+        } else {
+            far.leave(0);
+        }
+        if (failures) return;
+    }
+    b.percent = 50;
+    b.run(200000);
+    b.tx.clear();
+    CHECK(b.counter(UPS) == 2000, "%u connections came up", b.counter(UPS));
+    ok("2000 connections");
+}
+
+/// A machine that is switched off and comes back with the same queue pair: the old connection ends, the new one is made.
+void without_goodbye(Bench& b) {
+    Remote far{b};
+    far.comm = 0x20000;
+    far.connect(7174, 0);
+    for (unsigned i = 0; i < 6; i++) {
+        const uint32_t old = far.board_qpn;
+        far.comm++;
+        b.send(far.address, far.req(7174));
+        CHECK(b.heard(0, DISCONNECTED, "comes back")[1] == old, "another ended");
+        CHECK(b.state(old) == RESET || b.fields[old % SLOTS][QPN] != old, "the old queue pair lives");
+        const Words r = b.heard(0, REQUEST, "comes back");
+        b.ask(0, {2u << 28, r[1]});
+        far.take(b.expect(REP, "comes back"));
+        far.rtu();
+        b.heard(0, ESTABLISHED, "comes back");
+    }
+    far.leave(0);
+    ok("peers that come back");
+}
+
+/// Four machines are gone; a fifth finds a place. Then all four live, and it is refused.
+void full(Bench& b) {
+    std::vector<Remote> far;
+    for (unsigned i = 0; i <= SLOTS; i++) {
+        far.push_back({b});
+        far[i].address += i, far[i].guid[1] += i, far[i].comm = 0x30000 + i, far[i].qpn = 17;
+    }
+    for (unsigned i = 0; i < SLOTS; i++) far[i].connect(7174, 0);
+    b.run(70000); // since the last time that somebody looked
+    b.send(far[4].address, far[4].req(7174));
+    // Each is asked for a sign of life, by its REP; numbers 1 and 3 give one.
+    unsigned asked[SLOTS] = {};
+    const uint64_t until = b.cycles + 12000;
+    while (b.cycles < until) {
+        const Datagram g = b.next(4000);
+        if (!g.attribute()) continue;
+        CHECK(g.attribute() == REP, "message %x", g.attribute());
+        for (unsigned i = 0; i < SLOTS; i++)
+            if (g.data(1) == far[i].comm) {
+                asked[i]++;
+                if (i % 2) far[i].rtu();
+            }
+    }
+    for (unsigned i = 0; i < SLOTS; i++) CHECK(asked[i] == (i % 2 ? 1u : 3u), "peer %u was asked %u times", i, asked[i]);
+    CHECK(b.heard(0, DISCONNECTED, "gone")[1] == far[0].board_qpn, "another ended");
+    CHECK(b.heard(0, DISCONNECTED, "gone")[1] == far[2].board_qpn, "another ended");
+    far[4].connect(7174, 0);
+    far[0].comm += 10;
+    far[0].connect(7174, 0);
+    far[2].comm += 10;
+    // All are there.
+    b.send(far[2].address, far[2].req(7174));
+    Datagram g = b.next(12000);
+    if (g.attribute() != REJ) { // it was time to look again
+        for (int i = 0; i < 4; i++) {
+            for (auto& f : far)
+                if (g.data(1) == f.comm) f.rtu();
+            if (i < 3) g = b.next(4000);
+        }
+        b.run(12000);
+        b.send(far[2].address, far[2].req(7174));
+        g = b.next(12000);
+    }
+    CHECK(g.attribute() == REJ && g.data(2) == 1 && g.data(1) == far[2].comm, "message %x, reason %u", g.attribute(), g.data(2));
+    for (unsigned i : {0u, 1u, 3u, 4u}) far[i].leave(0);
+    ok("no free queue pair");
+}
+
+/// REQs without RTU fill all slots; the oldest that has had to wait gives way.
+void half_open(Bench& b) {
+    std::vector<Remote> far;
+    std::vector<uint32_t> qpns;
+    for (unsigned i = 0; i <= SLOTS; i++) {
+        far.push_back({b});
+        far[i].guid[1] += i, far[i].comm = 0x40000 + i;
+        if (i == SLOTS) break;
+        b.send(far[i].address, far[i].req(7174));
+        qpns.push_back(b.heard(0, REQUEST, "half open")[1]);
+        b.ask(0, {2u << 28, qpns[i]});
+        far[i].take(b.expect(REP, "half open"));
+    }
+    // Fresh ones stay.
+    b.send(far[SLOTS].address, far[SLOTS].req(7174));
+    CHECK(b.expect(REJ, "half open").data(2) == 1, "another reason");
+    for (unsigned i = 0; i < SLOTS; i++) b.expect(REP, "no RTU", 100000);
+    b.send(far[SLOTS].address, far[SLOTS].req(7174));
+    b.heard(0, DISCONNECTED, "evicted");
+    const Words r = b.heard(0, REQUEST, "a place");
+    b.ask(0, {2u << 28, r[1]});
+    far[SLOTS].take(b.expect(REP, "a place"));
+    far[SLOTS].rtu();
+    b.heard(0, ESTABLISHED, "a place");
+    // The others run out of patience.
+    unsigned gone = 0;
+    const uint64_t limit = b.cycles + 17ull * 70000;
+    while (gone < SLOTS - 1 && b.cycles < limit) {
+        b.run(1000);
+        b.tx.clear();
+        while (!b.told[0].empty()) gone += b.told[0].front()[0] >> 28 == DISCONNECTED, b.told[0].pop_front();
+    }
+    CHECK(gone == SLOTS - 1, "%u half-open connections ended", gone);
+    far[SLOTS].leave(0);
+    ok("half-open connections");
+}
+
+/// An application that does not listen holds up nobody, and hears everything in the end.
+void deaf(Bench& b) {
+    b.listening[0] = false;
+    Remote one{b}, two{b};
+    one.comm = 0x50000, two.comm = 0x50001;
+    one.guid[1]++, two.guid[1] += 2;
+    b.send(one.address, one.req(7174));
+    b.run(12000);
+    two.connect(18515, 1);
+    two.leave(1);
+    // It writes a whole record while its events wait.
+    b.ask(0, {1u << 28 | 5, 0x0a000009, 7174});
+    const Datagram req = b.expect(REQ, "deaf");
+    Mad rej = message(REJ);
+    rej[7] = req.data(0), rej[8] = 8;
+    b.send(0x0a000009, rej);
+    b.run(10000);
+    b.listening[0] = true;
+    const Words r = b.heard(0, REQUEST, "deaf");
+    CHECK(b.heard(0, FAILED, "deaf")[1] == 8, "another reason");
+    // It never answers the REQUEST: the far end hears of it.
+    const Datagram g = b.expect(REJ, "no answer", 100000);
+    CHECK((g.data(2) & 0xffff) == 4, "reason %u", g.data(2) & 0xffff);
+    CHECK(b.heard(0, DISCONNECTED, "no answer")[1] == r[1], "another ended");
+    ok("an application that does not listen");
+}
+
+void services(Bench& b) {
+    // SIDR.
+    Mad m = message(SIDR_REQ);
+    m[2] = 5, m[3] = 6, m[6] = 0x777, m[9] = 0x01111234;
+    b.send(0x0a000002, m);
+    Datagram g = b.expect(SIDR_REP, "SIDR");
+    CHECK(g.data(0) == 0x777 && g.data(1) >> 24 == 1 && g.data(4) == 0x01111234, "SIDR_REP %08x %08x %08x", g.data(0), g.data(1), g.data(4));
+    // ClassPortInfo, and what there is not.
+    for (unsigned attribute : {1u, 0x12u}) {
+        m = message(REQ);
+        m[0] = 0x01070201, m[3] = 42, m[4] = attribute << 16;
+        b.send(0x0a000002, m, 9);
+        g = b.next();
+        CHECK(g.mad[0] == 0x01070281 && g.mad[3] == 42 && g.mad[4] == attribute << 16 && g.qpn == 9, "GetResp %08x", g.mad[0]);
+        CHECK(g.mad[1] == (attribute == 1 ? 0u : 0x000c0000u), "status %08x", g.mad[1]);
+        CHECK(g.data(0) == (attribute == 1 ? 0x01020000u : 0u), "ClassPortInfo %08x", g.data(0));
+    }
+    ok("SIDR and ClassPortInfo");
+}
+
+/// Whatever comes, the next good REQ works.
+void noise(Bench& b) {
+    for (unsigned i = 0; i < 300; i++) {
+        Remote far{b};
+        Mad m = chance(50) ? far.req(7174) : far.named(static_cast<Attribute>(REQ + below(16)));
+        if (chance(50)) m[7] = static_cast<uint32_t>(rng());
+        // Never a REQ that is right.
+        m[8 + below(4)] ^= 1u << below(32);
+        m[9] = 0x01060000 | (8000 + static_cast<uint32_t>(below(1000)));
+        if (chance(30)) m[below(6)] ^= 1u << below(32);
+        if (chance(80)) {
+            b.send(far.address, m);
+        } else {
+            const size_t n = 1 + below(80);
+            for (size_t k = 0; k < n; k++) b.rx.push_back({static_cast<uint32_t>(rng()), k + 1 == n});
+        }
+        if (chance(20)) b.events.push_back(static_cast<uint32_t>(rng()));
+        if (chance(20)) {
+            Words w(1 + below(20));
+            for (auto& x : w) x = static_cast<uint32_t>(rng());
+            if (w[0] >> 28 == 1) w[0] = 0;
+            b.ask(static_cast<unsigned>(below(APPS)), w);
+        }
+    }
+    CHECK(b.until([&] { return b.rx.empty() && b.events.empty() && b.asks[0].empty() && b.asks[1].empty(); }, 3000000), "noise is not taken");
+    b.run(12000);
+    b.tx.clear();
+    for (unsigned i = 0; i < APPS; i++) CHECK(b.told[i].empty(), "noise became event %08x", b.told[i].front()[0]);
+    Remote far{b};
+    far.comm = 0x60000;
+    far.connect(7471, 1);
+    far.leave(1);
+    ok("noise");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    begin(argc, argv);
+    Bench b;
+    one_after_the_other(b);
+    without_goodbye(b);
+    full(b);
+    half_open(b);
+    deaf(b);
+    services(b);
+    noise(b);
+    return end();
+}
