@@ -9,6 +9,7 @@ mod bench;
 mod demo;
 mod gateweave;
 mod guest;
+mod interop;
 mod places;
 mod run;
 mod setup;
@@ -53,6 +54,8 @@ enum Task {
         #[arg(long)]
         keep: bool,
     },
+    /// Let programs of Linux use the simulated board's RDMA
+    Interop(interop::Arguments),
     /// Boot the Linux guest on a pair of unix datagram sockets
     Guest(GuestArguments),
 }
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Task::Test { all } => suite::run(all),
         Task::Bench => bench::run(),
         Task::BareCheck { commands, root, keep } => bare::run(&bare::Options { commands, root, keep }),
+        Task::Interop(arguments) => interop::run(&arguments),
         Task::Guest(arguments) => guest_command(arguments),
     };
     match result {

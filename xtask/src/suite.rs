@@ -85,6 +85,7 @@ pub fn run(all: bool) -> Result<ExitCode> {
     let gateweave = tests.stage("build gateweave", |stage| Ok((Gateweave::build(stage)?, Count::default(), String::new())));
     tests.stage("tests of xtask", |stage| cargo_test(Path::new("Cargo.toml"), &["--package", "xtask"], "test-xtask", stage));
     tests.stage("tests of udp-check", |stage| cargo_test(Path::new("projects/ping/host/Cargo.toml"), &[], "test-udp-check", stage));
+    tests.stage("tests of rdma-test", |stage| cargo_test(Path::new("projects/rdma/host/Cargo.toml"), &[], "test-rdma-test", stage));
     tests.stage("tests of roce-peer", |stage| cargo_test(Path::new("projects/rdma/peer/Cargo.toml"), &[], "test-roce-peer", stage));
     tests.stage("tests of the plugin SDK", |stage| {
         cargo_test(Path::new("plugins/Cargo.toml"), &["--package", "gateweave-sdk"], "test-sdk", stage)

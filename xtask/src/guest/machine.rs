@@ -89,14 +89,22 @@ pub struct Guest {
     folder: TempDir,
     socket: PathBuf,
     started: Instant,
-    /// One guest at a time on this machine: emulation takes a whole core.
-    _turn: File,
+    /// One guest at a time on this machine: emulation takes a whole core. Only one beside another has none.
+    _turn: Option<File>,
 }
 
 impl Guest {
     /// Starts QEMU; returns at once.
     pub fn boot(made: &Made, settings: &Settings) -> Result<Guest> {
-        let turn = turn()?;
+        Guest::boot_with(made, settings, Some(turn()?))
+    }
+
+    /// As [`Guest::boot`] for a guest beside another of the same program, which holds the turn.
+    pub fn boot_beside(made: &Made, settings: &Settings) -> Result<Guest> {
+        Guest::boot_with(made, settings, None)
+    }
+
+    fn boot_with(made: &Made, settings: &Settings, turn: Option<File>) -> Result<Guest> {
         let folder = tempfile::Builder::new().prefix("gateweave-guest-").tempdir()?;
         let mut command = command(made, settings, folder.path(), false)?;
         let errors = File::create(folder.path().join("qemu.log"))?;
@@ -113,6 +121,19 @@ impl Guest {
             }
         });
         Ok(Guest { qemu, lines, folder, socket: settings.local.clone(), started: Instant::now(), _turn: turn })
+    }
+
+    /// Waits until the script prints `wanted` as a line of its own.
+    pub fn wait_for(&mut self, wanted: &str, timeout: Duration) -> Result<()> {
+        let deadline = Instant::now() + timeout;
+        let mut lines = Vec::new();
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) if line == wanted => return Ok(()),
+                Ok(line) => lines.push(line),
+                Err(_) => bail!("the guest did not say {wanted} within {} s\n{}", timeout.as_secs(), self.said(&lines)),
+            }
+        }
     }
 
     /// Waits for the script's end; `on_line` sees every line that it prints as it comes.

@@ -1,0 +1,91 @@
+//! The table of cases: what programs of Linux do to the board, each with the script that the guest runs.
+//!
+//! A script ends with status 0 if everything was right. `$BOARD` is the board's address; `expect TEXT COMMAND` runs a command and
+//! wants TEXT in what it says, whatever its status.
+
+/// What surrounds the script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It shares a boot of the guest with others.
+    Script,
+    /// The relay drops, doubles, reorders, delays and corrupts so many frames in a million, each.
+    Loss(u32),
+    /// The script runs until it says `@busy`; then the guest is switched off without goodbye, so many times; then `after` must work.
+    PowerOff { times: u32, after: &'static str },
+    /// Two guests run it at once.
+    Two,
+}
+
+/// One line of the table.
+#[derive(Clone, Copy, Debug)]
+pub struct Case {
+    pub name: &'static str,
+    /// IP MTU of the guest: 1500 gives PMTU 1024, 4200 gives 4096.
+    pub mtu: u32,
+    pub kind: Kind,
+    /// Seconds that it may take.
+    pub limit: u32,
+    pub script: &'static str,
+}
+
+const fn script(name: &'static str, mtu: u32, limit: u32, script: &'static str) -> Case {
+    Case { name, mtu, kind: Kind::Script, limit, script }
+}
+
+/// rping refuses sizes below 23 and, off by one, 65536: `rdma-test` covers those.
+const RPING_SIZES: &str = "for size in 23 24 31 32 63 64 100 255 256 257 1000 1023 1024 1025 2048 4096 4097 16384 32768 65535; do
+    rping -c -a $BOARD -v -V -C 3 -S $size || exit 1
+done";
+
+const TEST_SIZES: &str = "for size in 4 8 60 64 252 256 260 1020 1024 1028 4096 4100 16384 65536; do
+    rdma-test -a $BOARD -c -C 4 -S $size -V || exit 1
+done";
+
+const BANDWIDTH: &str = "rdma-test -a $BOARD -b -w -C 64 -S 65536 && rdma-test -a $BOARD -b -r -C 64 -S 65536 &&
+rdma-test -a $BOARD -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -B -C 64 -S 65536";
+
+const LOSSY: &str = "rdma-test -a $BOARD -c -C 20 -S 65536 -V --ack-timeout 14 --retries 6 &&
+rdma-test -a $BOARD -c -C 50 -S 1000 -V --ack-timeout 14 --retries 6 &&
+rdma-test -a $BOARD -b -rw -C 32 -S 16384 --ack-timeout 14 --retries 6";
+
+#[rustfmt::skip]
+pub const CASES: &[Case] = &[
+    script("rping-once", 1500, 120, "rping -c -a $BOARD -v -V -C 1"),
+    script("rping-sizes", 1500, 600, RPING_SIZES),
+    script("rping-sizes-4096", 4200, 600, RPING_SIZES),
+    script("rping-1000", 1500, 900, "rping -c -a $BOARD -V -C 1000 -S 64"),
+    script("rping-1000-4096", 4200, 900, "rping -c -a $BOARD -V -C 1000 -S 4096"),
+    script("rdma-client", 1500, 120, "for n in 1 2 3; do expect 'rdma_client: end 0' rdma_client -s $BOARD -p 7471 || exit 1; done"),
+    script("ucmatose", 1500, 120, "expect 'return status 0' ucmatose -s $BOARD -p 7472"),
+    script("no-listener", 1500, 120, "expect 'RDMA_CM_EVENT_REJECTED, error 8' rping -c -a $BOARD -p 9999 -C 1"),
+    script("rdma-test-sizes", 1500, 600, TEST_SIZES),
+    script("rdma-test-sizes-4096", 4200, 600, TEST_SIZES),
+    script("rdma-test-bandwidth", 1500, 600, BANDWIDTH),
+    script("rdma-test-bandwidth-4096", 4200, 600, BANDWIDTH),
+    script("connect-2000", 1500, 3600, "rdma-test -a $BOARD --connects 2000"),
+    script("connect-4-at-once", 1500, 120, "for n in 1 2 3 4 5; do expect 'destroy' cmtime -s $BOARD -p 18515 -c 4 || exit 1; done"),
+    script("killed-client", 1500, 300, "for n in 1 2 3; do
+    rdma-test -a $BOARD -b -w -C 100000 -S 65536 > /run/killed 2>&1 &
+    sleep 3; kill -9 $!; wait $! 2> /run/killed
+    rping -c -a $BOARD -v -V -C 3 -S 1000 || exit 1
+done"),
+    Case { name: "two-guests", mtu: 1500, kind: Kind::Two, limit: 600, script: "rping -c -a $BOARD -V -C 100 -S 4096 && rdma-test -a $BOARD -c -C 20 -S 65536 -V" },
+    Case { name: "power-off", mtu: 1500, kind: Kind::PowerOff { times: 5, after: "rping -c -a $BOARD -v -V -C 10 -S 1000" }, limit: 300,
+        script: "rdma-test -a $BOARD -b -w -C 1000000 -S 65536 & sleep 3; echo @busy > /dev/ttyS1; wait" },
+    Case { name: "loss-0.1", mtu: 1500, kind: Kind::Loss(1_000), limit: 900, script: LOSSY },
+    Case { name: "loss-1", mtu: 1500, kind: Kind::Loss(10_000), limit: 900, script: LOSSY },
+    Case { name: "loss-1-4096", mtu: 4200, kind: Kind::Loss(10_000), limit: 900, script: LOSSY },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_can_be_files() {
+        for (at, case) in CASES.iter().enumerate() {
+            assert!(CASES[..at].iter().all(|other| other.name != case.name), "{}", case.name);
+            assert!(case.name.chars().all(|c| c.is_ascii_alphanumeric() || ".-".contains(c)));
+        }
+    }
+}

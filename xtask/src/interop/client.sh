@@ -1,0 +1,55 @@
+# Runs in the guest that tests. $BOARD, $CASES ("name:limit name:limit ..."), $ECHO (whether the board echoes UDP port 7) and $QUIET (no
+# checks beside the cases) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
+export PATH=/gateweave:$PATH BOARD
+rdma link add rxe0 type rxe netdev eth0 || exit 99
+ulimit -l unlimited
+
+# Whether the rest of the board is unharmed: ping and UDP echo all the while.
+beside() {
+    asked=0 bad=0
+    until [ -e /run/stop ]; do
+        asked=$((asked + 1))
+        ping -c 1 -W 20 -q "$BOARD" > /run/beside.log 2>&1 || { bad=$((bad + 1)); cp /run/beside.log /run/beside.bad; }
+        if [ "$ECHO" = 1 ]; then
+            udp-check "$BOARD" 7 --lengths 0..=40 --timeout 20 > /run/beside.log 2>&1 || { bad=$((bad + 1)); cp /run/beside.log /run/beside.bad; }
+        fi
+        echo "$asked $bad" > /run/beside
+        sleep 0.5
+    done
+}
+
+cat > /run/expect <<'SCRIPT'
+#!/bin/sh
+# expect TEXT COMMAND ...: whether the command says TEXT.
+text=$1; shift
+"$@" > /run/expect.log 2>&1
+cat /run/expect.log
+grep -q -e "$text" /run/expect.log
+SCRIPT
+chmod 755 /run/expect
+export PATH=/run:$PATH
+
+[ "$QUIET" = 1 ] || beside &
+failed=0
+for entry in $CASES; do
+    name=${entry%%:*} limit=${entry##*:}
+    echo "# $name"
+    read -r before rest < /proc/uptime
+    timeout -s KILL "$limit" sh "/gateweave/case-$name" > /run/case.log 2>&1
+    status=$?
+    read -r after rest < /proc/uptime
+    if [ $status -ne 0 ]; then
+        failed=$((failed + 1))
+        tail -n 12 /run/case.log | sed 's/^/#   /'
+    fi
+    echo "case name=$name status=$status seconds=$(awk "BEGIN { print $after - $before }")"
+    grep '^rdma-test ' /run/case.log
+done
+if [ "$QUIET" != 1 ]; then
+    : > /run/stop
+    wait
+    read -r asked bad < /run/beside
+    [ "$bad" = 0 ] || { failed=$((failed + 1)); sed 's/^/#   /' /run/beside.bad; }
+    echo "case name=beside status=$bad seconds=0 asked=$asked"
+fi
+exit $failed
