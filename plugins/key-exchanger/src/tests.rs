@@ -1,0 +1,45 @@
+use super::*;
+
+/// What the bench runs: room for three buffers of 4 KiB.
+fn bench_params() -> Params {
+    Params { queue_pairs: 4, completions: 32, base: 0x4000, size: 2048 + 3 * 4096, buffer: 4096, message: 128, rping: 7174, echo: 7471 }
+}
+
+#[test]
+fn the_program_fits_for_every_number_of_queue_pairs() {
+    for bits in 0..=6 {
+        let params = Params { queue_pairs: 1 << bits, size: 1 << 20, ..bench_params() };
+        program::assemble(&settings(&params).expect("good parameters")).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
+#[test]
+fn memory_that_does_not_suffice_is_refused_with_what_would() {
+    let wrong = settings(&Params { size: 4096, ..bench_params() }).expect_err("too small");
+    assert_eq!(wrong[0].help.as_deref(), Some("6144 bytes for one buffer, 18432 for one of every queue pair"));
+}
+
+/// The bench carries the program as text: it must be what the assembler makes.
+#[test]
+fn the_bench_runs_this_program() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench_program.veryl");
+    let program = program::assemble(&settings(&bench_params()).expect("good parameters")).unwrap_or_else(|e| panic!("{e}"));
+    let text = format!(
+        "/// The program that the bench runs, made by `UPDATE_PROGRAM=1 cargo test -p key-exchanger`.\npackage bench_program {{\n    const CODE_WORDS: u32 = {};\n    const CODE: bit<{}> = {};\n    const DATA_A: u32 = {};\n    const DATA_WORDS: u32 = {};\n    const DATA: bit<{}> = {};\n}}\n",
+        program.code.len(),
+        16 * program.code.len(),
+        program.code_literal(),
+        program.data_bits(),
+        program.data.len(),
+        32 * program.data.len(),
+        program.data_literal()
+    );
+    if std::env::var_os("UPDATE_PROGRAM").is_some() {
+        std::fs::write(&path, text).expect("written");
+        println!("{}", program.listing());
+    } else {
+        // The formatter aligns.
+        let words = |text: &str| text.split_whitespace().collect::<String>();
+        assert_eq!(words(&std::fs::read_to_string(&path).expect("the file")), words(&text), "UPDATE_PROGRAM=1 cargo test -p key-exchanger");
+    }
+}
