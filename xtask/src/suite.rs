@@ -65,12 +65,13 @@ impl Run {
 }
 
 /// The plugins with parameters for the conformance kit where one has no default.
-const PLUGINS: [(&str, &str); 5] = [
+const PLUGINS: [(&str, &str); 6] = [
     ("mac", "{}"),
     ("ip-udp", r#"{"mac":"02:47:57:00:00:01","ip":"192.168.7.2/24"}"#),
     ("udp-echo", "{}"),
     ("uart-regs", "{}"),
     ("dram-dma", "{}"),
+    ("key-exchanger", r#"{"size":270336}"#),
 ];
 
 const ONE: Count = Count { passed: 1, failed: 0 };

@@ -142,10 +142,10 @@ impl Plugin for KeyExchanger {
         let program = program::assemble(&settings(&plan.params)?).map_err(|e| vec![Diagnostic::error("program", "", e.to_string())])?;
         Ok(Output::new("key_exchanger")
             .parameter("CODE_WORDS", program.code.len())
-            .parameter("CODE", program.code_literal())
+            .parameter("CODE", program.code_list())
             .parameter("DATA_A", program.data_bits())
             .parameter("DATA_WORDS", program.data.len())
-            .parameter("DATA", program.data_literal())
+            .parameter("DATA", program.data_list())
             .sources(sources!["hdl/memory_words.veryl", "hdl/register_words.veryl", "hdl/key_exchanger.veryl"]))
     }
 }
