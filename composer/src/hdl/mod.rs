@@ -113,11 +113,9 @@ fn on_fresh_thread<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) 
 
 fn metadata(name: &str) -> Result<Metadata, String> {
     // Synchronous resets: Yosys and nextpnr merge them with the logic's own
-    // clears; the reset bridge of each domain asserts asynchronously. Contents of
-    // memories at configuration are portable to every FPGA.
+    // clears; the reset bridge of each domain asserts asynchronously.
     let text = format!(
-        "[project]\nname = \"{name}\"\nversion = \"0.1.0\"\n[build]\nreset_type = \"sync_high\"\nclock_type = \"posedge\"\nomit_project_prefix = false\n\
-         [lint.portability]\nallow_in_dependencies = [\"initial_assign\"]\n"
+        "[project]\nname = \"{name}\"\nversion = \"0.1.0\"\n[build]\nreset_type = \"sync_high\"\nclock_type = \"posedge\"\nomit_project_prefix = false\n"
     );
     Metadata::from_str(&text).map_err(|e| e.to_string())
 }
