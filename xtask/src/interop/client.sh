@@ -26,7 +26,16 @@ text=$1; shift
 cat /run/expect.log
 grep -q -e "$text" /run/expect.log
 SCRIPT
-chmod 755 /run/expect
+cat > /run/pinged <<'SCRIPT'
+#!/bin/sh
+# pinged COUNT [OPTIONS]: whether rping did so many rounds and found every byte right. Its exit status tells neither.
+count=$1; shift
+rping -c -a "$BOARD" -v -V -C "$count" "$@" > /run/pinged.log 2>&1
+status=$? rounds=$(grep -c '^ping data: rdma-ping-' /run/pinged.log)
+echo "rping $*: status $status, $rounds of $count rounds"
+[ $status -eq 0 ] && [ "$rounds" -eq "$count" ] && ! grep -q mismatch /run/pinged.log || { grep -v '^ping data' /run/pinged.log | tail -n 5; exit 1; }
+SCRIPT
+chmod 755 /run/expect /run/pinged
 export PATH=/run:$PATH
 
 [ "$QUIET" = 1 ] || beside &

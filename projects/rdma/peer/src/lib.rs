@@ -9,6 +9,8 @@
 
 pub mod check;
 pub mod cm;
+pub mod drive;
+pub mod live;
 pub mod model;
 pub mod packet;
 pub mod pcap;

@@ -100,6 +100,8 @@ pub struct Node {
     pub bad_icrc: u64,
     pub malformed: u64,
     paths: BTreeMap<u32, Path>,
+    /// Queue pairs of connections that are over, for the completions that nobody has taken yet.
+    ended: BTreeMap<u32, Qp>,
     neighbours: BTreeMap<Ipv4Addr, [u8; 6]>,
     out: VecDeque<Vec<u8>>,
     rng: Rng,
@@ -127,6 +129,7 @@ impl Node {
             bad_icrc: 0,
             malformed: 0,
             paths: BTreeMap::new(),
+            ended: BTreeMap::new(),
             neighbours: BTreeMap::new(),
             out: VecDeque::new(),
             rng: Rng::new(seed),
@@ -140,7 +143,7 @@ impl Node {
     /// The queue pair of a connection, if it has one.
     pub fn qp(&mut self, id: usize) -> Option<&mut Qp> {
         let qpn = self.connections.get(id)?.local_qpn;
-        self.paths.get_mut(&qpn).map(|path| &mut path.qp)
+        self.paths.get_mut(&qpn).map(|path| &mut path.qp).or_else(|| self.ended.get_mut(&qpn))
     }
 
     /// Connects to a service; the outcome is an [`Event`] with the ID that is returned. `private_data` has at most 56 bytes.
@@ -506,8 +509,10 @@ impl Node {
 
     /// The queue pair ends; its completions can still be taken.
     fn end(&mut self, id: usize) {
-        if let Some(qp) = self.qp(id) {
+        let qpn = self.connections[id].local_qpn;
+        if let Some(Path { mut qp, .. }) = self.paths.remove(&qpn) {
             qp.fail(Status::Flushed);
+            self.ended.insert(qpn, qp);
         }
     }
 

@@ -150,6 +150,11 @@ impl Qp {
         self.responder.expected
     }
 
+    /// What has yet to come of the WRITE that is under way, in bytes; `None` where none is.
+    pub fn write_left(&self) -> Option<u32> {
+        self.responder.write_left()
+    }
+
     /// Messages that have been executed, modulo 2^24.
     pub fn msn(&self) -> u32 {
         self.responder.msn

@@ -355,6 +355,13 @@ impl Responder {
         }
     }
 
+    pub fn write_left(&self) -> Option<u32> {
+        match self.inside {
+            Some(Inside::Write { left, .. }) => Some(left),
+            _ => None,
+        }
+    }
+
     /// Whether something waits to be sent.
     pub fn pending(&self) -> bool {
         !self.owed.is_empty()

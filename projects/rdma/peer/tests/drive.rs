@@ -1,0 +1,132 @@
+//! The test programs for boards, run against a model in a board's place: they pass there, and they see a board that errs.
+
+use roce_peer::check::{Options, check};
+use roce_peer::cm::tcp_service;
+use roce_peer::drive::{self, LOCAL, Target};
+use roce_peer::live::{ModelBoard, Report, Station, Wire};
+use roce_peer::model::Operation;
+use roce_peer::model::link::Faults;
+use std::net::Ipv4Addr;
+
+fn target() -> Target {
+    Target { ip: Ipv4Addr::new(192, 168, 7, 2), service: tcp_service(18515) }
+}
+
+fn station_on<W: Wire>(wire: W, pmtu: u32) -> Station<W> {
+    let mut node = drive::node([2, 0, 0, 0, 0, 9], Ipv4Addr::new(192, 168, 7, 1), 1 << 17, 5);
+    node.limits.pmtu = pmtu;
+    node.limits.ack_timeout = 8;
+    let _ = LOCAL;
+    Station::unharmed(node, wire)
+}
+
+fn station(pmtu: u32) -> Station<ModelBoard> {
+    station_on(drive::model_board(target(), 1 << 16, 4), pmtu)
+}
+
+#[test]
+fn speed_of_a_model_is_the_wires() {
+    for pmtu in [256, 1024, 4096] {
+        let mut station = station(pmtu);
+        for operation in [Operation::Write { imm: None }, Operation::Read] {
+            let found = drive::speed::throughput(&mut station, target(), operation, 65536, 20).unwrap();
+            assert!(found.share() > 0.995 && found.share() < 1.0001 && found.resends == 0, "{operation:?}: {found:?} {}", found.share());
+            let latency = drive::speed::latency(&mut station, target(), operation, 1000, 5).unwrap();
+            assert_eq!(latency, (400, 400), "the turnaround of the model");
+        }
+        assert_eq!(check(&station.records, Options { lossless: true, pmtu: None }).faults, []);
+    }
+}
+
+#[test]
+fn loss_leaves_every_byte_right() {
+    for parts in [1_000, 10_000, 50_000] {
+        for seed in 0..10 {
+            let mut station = station(if seed % 2 == 0 { 256 } else { 1024 });
+            let run = drive::loss::random(&mut station, target(), Faults::all(parts), seed, 40).unwrap();
+            assert!(!run.error || parts == 50_000, "seed {seed}: {run:?}");
+            assert_eq!(check(&station.records, Options::default()).faults, [], "seed {seed}");
+        }
+    }
+}
+
+#[test]
+fn each_packet_is_dropped_once() {
+    let operations =
+        [Operation::Write { imm: None }, Operation::Read, Operation::FetchAdd { add: 5 }, Operation::CompareSwap { compare: 1, swap: 2 }];
+    for operation in operations {
+        drive::loss::each_dropped(&mut station(256), target(), operation, 32).unwrap();
+    }
+}
+
+#[test]
+fn hostile_packets_get_what_the_model_says() {
+    for pmtu in [256, 1024] {
+        let mut station = station(pmtu);
+        let outcome = drive::hostile::random(&mut station, target(), 7, 2000).unwrap();
+        assert_eq!(outcome.mismatches, Vec::<String>::new());
+        assert!(outcome.connections > 20, "{}", outcome.connections);
+    }
+}
+
+/// A board that errs in what it sends.
+struct Liar {
+    board: ModelBoard,
+    lie: fn(&mut roce_peer::packet::Frame),
+}
+
+impl Wire for Liar {
+    fn now(&self) -> u64 {
+        self.board.now()
+    }
+    fn send(&mut self, time: u64, frame: &[u8]) -> std::io::Result<()> {
+        self.board.send(time, frame)
+    }
+    fn advance(&mut self, time: u64) -> std::io::Result<Report> {
+        let mut report = self.board.advance(time)?;
+        for sent in &mut report.sent {
+            if let Ok(mut frame) = roce_peer::packet::Frame::decode(&sent.frame) {
+                (self.lie)(&mut frame);
+                sent.frame = frame.encode();
+            }
+        }
+        Ok(report)
+    }
+}
+
+#[test]
+fn a_board_that_errs_is_seen() {
+    use roce_peer::packet::{Opcode, Syndrome};
+    // The model's faults: a sequence NAK with another PSN, an access error called an invalid request, a wrong MSN.
+    let lies: [fn(&mut roce_peer::packet::Frame); 3] = [
+        |frame| {
+            if let Some(aeth) = frame.packet.ext.aeth.filter(|aeth| aeth.syndrome == Syndrome::SequenceError) {
+                let _ = aeth;
+                frame.packet.bth.psn += 1;
+            }
+        },
+        |frame| {
+            if let Some(aeth) = frame.packet.ext.aeth.as_mut().filter(|aeth| aeth.syndrome == Syndrome::AccessError) {
+                aeth.syndrome = Syndrome::InvalidRequest;
+            }
+        },
+        |frame| {
+            if let Some(aeth) = frame.packet.ext.aeth.as_mut().filter(|_| frame.packet.bth.opcode == Opcode::ACK) {
+                aeth.msn += 1;
+            }
+        },
+    ];
+    for lie in lies {
+        let mut station = station_on(Liar { board: drive::model_board(target(), 1 << 16, 4), lie }, 1024);
+        let outcome = drive::hostile::random(&mut station, target(), 7, 500).unwrap();
+        assert!(!outcome.mismatches.is_empty());
+    }
+    // A READ that returns another byte.
+    let lie = |frame: &mut roce_peer::packet::Frame| {
+        if frame.packet.payload.len() == 1024 {
+            frame.packet.payload[77] ^= 1;
+        }
+    };
+    let mut station = station_on(Liar { board: drive::model_board(target(), 1 << 16, 4), lie }, 1024);
+    assert!(drive::loss::random(&mut station, target(), Faults::default(), 1, 8).is_err());
+}
