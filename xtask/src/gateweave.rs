@@ -63,9 +63,20 @@ impl Simulation {
         trace: Option<&Path>,
         stage: &Stage,
     ) -> Result<Simulation> {
+        Simulation::on_wire(gateweave, project, out, &format!("unix:{},{}", wire.0.display(), wire.1.display()), trace, stage)
+    }
+
+    /// As [`Simulation::start`] with any wire, as `gateweave sim --wire` takes it.
+    pub fn on_wire(
+        gateweave: &Gateweave,
+        project: &Path,
+        out: &Path,
+        wire: &str,
+        trace: Option<&Path>,
+        stage: &Stage,
+    ) -> Result<Simulation> {
         let mut command = gateweave.command(["sim"]);
-        command.arg(project).arg("--out").arg(out);
-        command.arg("--wire").arg(format!("unix:{},{}", wire.0.display(), wire.1.display()));
+        command.arg(project).arg("--out").arg(out).arg("--wire").arg(wire);
         if let Some(trace) = trace {
             command.arg("--trace").arg(trace);
         }
@@ -86,6 +97,18 @@ impl Simulation {
     pub fn explain(&mut self, error: anyhow::Error) -> anyhow::Error {
         while let Ok(Next::Line(_)) = self.running.next(Duration::ZERO) {}
         error.context(format!("the simulation said:\n{}", self.running.said()))
+    }
+
+    /// Waits for it to end by itself, as it does when its wire has ended.
+    pub fn ended(&mut self) -> Result<()> {
+        loop {
+            match self.running.next(Duration::from_secs(60))? {
+                Next::Line(_) => {}
+                Next::Ended(status) if status.success() => return Ok(()),
+                Next::Ended(status) => bail!("the simulation ended with {status}\n{}", self.running.said()),
+                Next::Silent => bail!("the simulation did not end within 60 s of its wire"),
+            }
+        }
     }
 
     /// Ends it as Ctrl-C does; it closes its trace and exits with 0.

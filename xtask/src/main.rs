@@ -10,6 +10,7 @@ mod demo;
 mod gateweave;
 mod guest;
 mod interop;
+mod peer;
 mod places;
 mod run;
 mod setup;
@@ -56,6 +57,8 @@ enum Task {
     },
     /// Let programs of Linux use the simulated board's RDMA
     Interop(interop::Arguments),
+    /// Try the simulated board with a peer in software, in simulated time: speed, loss, hostile packets
+    Peer(peer::Arguments),
     /// Boot the Linux guest on a pair of unix datagram sockets
     Guest(GuestArguments),
 }
@@ -98,6 +101,7 @@ fn main() -> ExitCode {
         Task::Test { all } => suite::run(all),
         Task::Bench => bench::run(),
         Task::BareCheck { commands, root, keep } => bare::run(&bare::Options { commands, root, keep }),
+        Task::Peer(arguments) => peer::run(&arguments),
         Task::Interop(arguments) => interop::run(&arguments),
         Task::Guest(arguments) => guest_command(arguments),
     };

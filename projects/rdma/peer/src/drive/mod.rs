@@ -3,6 +3,7 @@
 //! They know the board by its address, the service that they connect to, and the region that its REP offers:
 //! `{be64 address, be32 rkey, be32 length}` in the first 16 bytes of the private data.
 
+pub mod all;
 pub mod hostile;
 pub mod loss;
 pub mod speed;

@@ -1,0 +1,145 @@
+//! The programs by name, with what each prints: for the command line and for `cargo xtask peer`.
+
+use super::{Target, hostile, loss, node, speed};
+use crate::check::{self, Options};
+use crate::live::{Station, Wire};
+use crate::model::Operation;
+use crate::model::link::Faults;
+use std::io;
+use std::net::Ipv4Addr;
+
+/// How to run them.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub target: Target,
+    /// Our own address.
+    pub ip: Ipv4Addr,
+    pub pmtu: u32,
+    /// Of the link.
+    pub gbps: f64,
+    pub seed: u64,
+    /// Rounds of `loss` at each rate, and thousands of packets of `hostile`.
+    pub rounds: u64,
+    /// READs and atomics that we have in flight at most; the board may promise less.
+    pub depth: u8,
+    /// For the records only: width of the datapath in bits, kind of memory.
+    pub width: u32,
+    pub memory: String,
+}
+
+/// What a program found.
+#[derive(Clone, Debug)]
+pub struct Line {
+    pub program: &'static str,
+    pub text: String,
+    pub failed: bool,
+    /// A record of `bench.json`.
+    pub record: Option<String>,
+}
+
+pub const PROGRAMS: &[&str] = &["speed", "latency", "loss", "drops", "hostile"];
+
+const WRITE: Operation = Operation::Write { imm: None };
+
+/// A station with a node of ours on `wire`.
+pub fn station<W: Wire>(wire: W, settings: &Settings) -> Station<W> {
+    let mut node = node([0x02, 0, 0, 0, 0, 9], settings.ip, 1 << 20, settings.seed);
+    node.limits.pmtu = settings.pmtu;
+    node.limits.initiator_depth = settings.depth;
+    // 4.2 ms: longer than any answer takes.
+    node.limits.ack_timeout = 10;
+    let mut station = Station::unharmed(node, wire);
+    station.byte_ns = 8.0 / settings.gbps;
+    station
+}
+
+/// Runs one program and then checks every frame that went over the wire.
+///
+/// # Errors
+/// Those of the wire; what a program cannot go on after.
+pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings, mut say: impl FnMut(Line)) -> io::Result<()> {
+    let program = PROGRAMS.iter().find(|known| **known == program).copied();
+    let program = program.ok_or_else(|| super::wrong(format!("there is no such program; there are {}", PROGRAMS.join(", "))))?;
+    let target = settings.target;
+    let mut tell = |text: String, failed: bool, record: Option<String>| say(Line { program, text, failed, record });
+    station.records.clear();
+    match program {
+        "speed" => {
+            for (name, operation) in [("WRITE", WRITE), ("READ", Operation::Read)] {
+                let found = speed::throughput(station, target, operation, 65536, 16)?;
+                let share = found.share();
+                let text = format!(
+                    "{name} 64 KiB, PMTU {}: {:.2} of {:.2} MB/s, {:.2}%, {} resends",
+                    found.pmtu,
+                    found.payload_mb_s,
+                    found.limit_mb_s,
+                    share * 100.0,
+                    found.resends
+                );
+                tell(text, share < 0.995, Some(record(settings, name, found.pmtu, found.size, Some(&found), None)));
+            }
+        }
+        "latency" => {
+            for (name, operation, limit) in [("WRITE", WRITE, 600), ("READ", Operation::Read, 800)] {
+                for size in [4, 64, 256, 1024, 4096, 16384] {
+                    let (shortest, longest) = speed::latency(station, target, operation, size, 8)?;
+                    let text = format!("{name} of {size} bytes to the first answer: {shortest} to {longest} ns");
+                    let pmtu = settings.pmtu;
+                    tell(text, longest > limit, Some(record(settings, name, pmtu, size, None, Some(longest))));
+                }
+            }
+        }
+        "loss" => {
+            for parts in [1_000, 10_000, 50_000] {
+                for round in 0..settings.rounds {
+                    let seed = settings.seed * 1_000_000 + round;
+                    let result = loss::random(station, target, Faults::all(parts), seed, 40);
+                    let head = format!("{} of a million, seed {seed}", parts);
+                    match result {
+                        Ok(run) => {
+                            let text = format!("{head}: right; {} harmed, {} rewinds, {} timeouts", run.harmed, run.rewinds, run.timeouts);
+                            tell(text, run.error && parts < 50_000, None);
+                        }
+                        Err(error) => return Err(super::wrong(format!("{head}: {error}"))),
+                    }
+                }
+            }
+        }
+        "drops" => {
+            let atomics = [Operation::FetchAdd { add: 5 }, Operation::CompareSwap { compare: 1, swap: 2 }];
+            for operation in [WRITE, Operation::Read].into_iter().chain(atomics) {
+                let runs = loss::each_dropped(station, target, operation, 32)?;
+                tell(format!("{operation:?}: right after each of {runs} packets was dropped"), false, None);
+            }
+        }
+        _ => {
+            let found = hostile::random(station, target, settings.seed, settings.rounds * 1000)?;
+            let (failed, count) = (!found.mismatches.is_empty(), found.mismatches.len());
+            let text = format!("{} packets on {} connections, {count} differences from the model", found.packets, found.connections);
+            tell(text, failed, None);
+            found.mismatches.iter().take(10).for_each(|mismatch| tell(mismatch.clone(), true, None));
+        }
+    }
+    // Hostile packets break the rules that the checker knows.
+    if program != "hostile" {
+        let report = check::check(&station.records, Options { lossless: matches!(program, "speed" | "latency"), pmtu: None });
+        let first = report.faults.first().map_or(String::new(), |fault| format!(": frame {}: {}: {}", fault.frame, fault.rule, fault.text));
+        tell(format!("{} frames checked, {} faults{first}", report.roce, report.faults.len()), !report.faults.is_empty(), None);
+    }
+    Ok(())
+}
+
+fn record(settings: &Settings, op: &str, pmtu: u32, size: u32, found: Option<&speed::Throughput>, latency: Option<u64>) -> String {
+    let number = |value: Option<f64>| value.map_or("null".to_string(), |value| format!("{value:.4}"));
+    format!(
+        "{{\"test\": \"peer\", \"role\": \"responder\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
+         \"memory\": \"{}\", \"payload_mb_s\": {}, \"limit_mb_s\": {}, \"share\": {}, \"latency_ns\": {}}}",
+        settings.width,
+        settings.gbps,
+        settings.memory,
+        number(found.map(|found| found.payload_mb_s)),
+        number(found.map(|found| found.limit_mb_s)),
+        number(found.map(speed::Throughput::share)),
+        latency.map_or("null".to_string(), |ns| ns.to_string())
+    )
+}

@@ -1,0 +1,126 @@
+//! `cargo xtask peer`: the programs of `projects/rdma/peer` against the simulated board, in lock-step with it. Deterministic: the same
+//! seed gives the same frames at the same times.
+
+use crate::gateweave::{Gateweave, Simulation};
+use crate::places;
+use crate::stage::Stage;
+use anyhow::{Context, Result};
+use roce_peer::cm::tcp_service;
+use roce_peer::drive::Target;
+use roce_peer::drive::all::{self, PROGRAMS, Settings};
+use roce_peer::pcap::Writer;
+use roce_peer::step::Step;
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Only this program: speed, latency, loss, drops or hostile; may be repeated
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
+    program: Vec<String>,
+    /// The project to simulate
+    #[arg(long, default_value = "projects/rdma")]
+    project: PathBuf,
+    #[arg(long, default_value = "192.168.7.2")]
+    to: Ipv4Addr,
+    /// Port of the service whose REP offers a region
+    #[arg(long, default_value_t = 18515)]
+    port: u16,
+    /// Path MTUs, each run by itself
+    #[arg(long, default_values_t = [1024, 4096])]
+    pmtu: Vec<u32>,
+    /// Rate of the link in Gb/s
+    #[arg(long, default_value_t = 1.0)]
+    gbps: f64,
+    /// Rounds of loss at each rate, thousands of hostile packets
+    #[arg(long, default_value_t = 3)]
+    rounds: u64,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// For the records: bits of the datapath
+    #[arg(long, default_value_t = 32)]
+    width: u32,
+    /// For the records: kind of memory
+    #[arg(long, default_value = "bram")]
+    memory: String,
+    /// Write records for bench.json here, one a line
+    #[arg(long)]
+    records: Option<PathBuf>,
+    /// Record a waveform of the last run
+    #[arg(long)]
+    trace: Option<PathBuf>,
+}
+
+pub fn run(arguments: &Arguments) -> Result<ExitCode> {
+    let stage = Stage::start("preparing peer");
+    let gateweave = Gateweave::build(&stage)?;
+    gateweave.build_plugins(&stage)?;
+    stage.done("");
+    let programs =
+        if arguments.program.is_empty() { PROGRAMS.iter().map(|name| (*name).to_string()).collect() } else { arguments.program.clone() };
+    let (mut failed, mut records) = (0, Vec::new());
+    for &pmtu in &arguments.pmtu {
+        for program in &programs {
+            let stage = Stage::start(&format!("peer {program}, PMTU {pmtu}"));
+            match one(&gateweave, arguments, program, pmtu, &mut records, &stage) {
+                Ok(0) => stage.done(""),
+                Ok(wrong) => {
+                    failed += wrong;
+                    stage.failed(&format!("{wrong} wrong"))
+                }
+                Err(error) => {
+                    failed += 1;
+                    println!("{program:<8} FAILED {error:#}");
+                    stage.failed("")
+                }
+            };
+        }
+    }
+    if let Some(file) = &arguments.records {
+        std::fs::write(file, records.join("\n") + "\n").with_context(|| format!("writing {}", file.display()))?;
+    }
+    println!("{failed} failed");
+    Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// One program on a simulation of its own; how many of its lines are failures.
+fn one(gateweave: &Gateweave, arguments: &Arguments, program: &str, pmtu: u32, records: &mut Vec<String>, stage: &Stage) -> Result<usize> {
+    let folder = tempfile::Builder::new().prefix("gateweave-wire-").tempdir()?;
+    let socket = folder.path().join("step");
+    let (out, keep) = (places::target()?.join("xtask/peer-sim"), places::target()?.join("xtask/peer"));
+    std::fs::create_dir_all(&keep)?;
+    let project = places::root().join(&arguments.project);
+    let wire = format!("step:{}", socket.display());
+    let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, arguments.trace.as_deref(), stage)?;
+    let settings = Settings {
+        target: Target { ip: arguments.to, service: tcp_service(arguments.port) },
+        ip: Ipv4Addr::new(192, 168, 7, 1),
+        pmtu,
+        gbps: arguments.gbps,
+        seed: arguments.seed,
+        rounds: arguments.rounds,
+        depth: 4,
+        width: arguments.width,
+        memory: arguments.memory.clone(),
+    };
+    let mut station = all::station(Step::connect(&socket).with_context(|| format!("connecting to {}", socket.display()))?, &settings);
+    let mut wrong = 0;
+    let result = all::run(&mut station, program, &settings, |line| {
+        wrong += usize::from(line.failed);
+        println!("{:<8} {}{}", line.program, if line.failed { "FAILED " } else { "" }, line.text);
+        records.extend(line.record);
+    });
+    let capture = keep.join(format!("{program}-{pmtu}.pcap"));
+    let mut writer = Writer::new(std::io::BufWriter::new(std::fs::File::create(&capture)?))?;
+    station.records.iter().try_for_each(|record| writer.record(record.time_ns, &record.frame))?;
+    stage.note(&format!("capture: {}", capture.display()));
+    match result {
+        Ok(()) => {
+            // Closing the socket ends the run.
+            drop(station);
+            simulation.ended().map(|()| wrong)
+        }
+        Err(error) => Err(simulation.explain(error.into())),
+    }
+}
