@@ -37,6 +37,49 @@ struct Params {
     /// Port where every message is sent back, as rdma_client wants it; 0 = none.
     #[serde(default = "echo")]
     echo: u16,
+    /// Port of the key exchange; 0 = none.
+    #[serde(default = "keys")]
+    keys: u16,
+    /// Port of the server of ucmatose, whose own default is that of `echo`; 0 = none.
+    #[serde(default = "ucmatose")]
+    ucmatose: u16,
+    /// Messages of ucmatose in each direction.
+    #[serde(default = "ucmatose_count")]
+    #[schemars(range(min = 1, max = 65_535))]
+    ucmatose_count: u32,
+    /// Bytes of a message to ucmatose, at most `message`.
+    #[serde(default = "ucmatose_bytes")]
+    #[schemars(range(min = 1, max = 4096))]
+    ucmatose_bytes: u32,
+    /// The regions that peers may use, as the transport has them; the REP of the key exchange tells the first three.
+    #[serde(default)]
+    #[schemars(length(max = 16))]
+    regions: Vec<Region>,
+    /// With the client of rping, which registers start; one of `regions` must hold all buffers.
+    #[serde(default)]
+    client: bool,
+}
+
+/// A memory region of the transport.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct Region {
+    /// Virtual address of the first byte; its low 32 bits are the address in the board's memory.
+    #[serde(default)]
+    address: u64,
+    /// Bytes.
+    length: u32,
+    /// `index << 8 | variant`.
+    #[serde(default)]
+    key: u32,
+}
+
+impl Region {
+    /// Whether `bytes` from `at` of the board's memory on lie in it.
+    fn holds(&self, at: u32, bytes: u32) -> bool {
+        let start = u64::from(self.address as u32);
+        u64::from(at) >= start && u64::from(at) + u64::from(bytes) <= start + u64::from(self.length)
+    }
 }
 
 fn four() -> u32 {
@@ -63,19 +106,60 @@ fn echo() -> u16 {
     7471
 }
 
+fn keys() -> u16 {
+    18_515
+}
+
+fn ucmatose() -> u16 {
+    7472
+}
+
+fn ucmatose_count() -> u32 {
+    10
+}
+
+fn ucmatose_bytes() -> u32 {
+    100
+}
+
+/// Regions that fit into the private data of a REP.
+const OFFERS: usize = 3;
+
 /// Completions that one connection may have reserved at a time: two receive requests and four work requests, or three and two.
 const PLACES: u32 = 6;
 
 /// The registers, in the order of `program/data.seq`.
-const COUNTERS: [(&str, &str); 7] = [
-    ("accepted", "connections accepted"),
-    ("rejected", "connections refused for want of a buffer or of completions"),
-    ("closed", "connections that ended"),
-    ("active", "connections now"),
-    ("errors", "requests that completed in error, and messages that a service does not understand"),
-    ("rping_rounds", "rounds of the rping server: a buffer read and written back"),
-    ("echoed", "messages sent back"),
-];
+fn registers() -> Registers {
+    Registers::new()
+        .counter("accepted", "connections accepted")
+        .counter("rejected", "connections refused for want of a buffer or of completions")
+        .counter("closed", "connections that ended")
+        .value("active", "connections now")
+        .counter("errors", "requests that completed in error, and messages that a service does not understand")
+        .counter("rping_rounds", "rounds of the rping server: a buffer read and written back")
+        .counter("echoed", "messages sent back")
+        .counter("messages", "messages of ucmatose")
+        .counter("keys", "keys that peers have given")
+        .value("key_qp", "31: the newest key may be used; 23:0 its queue pair")
+        .value("key_rkey", "the newest key")
+        .value("key_address_low", "address that belongs to it")
+        .value("key_address_high", "address that belongs to it")
+        .value("key_length", "bytes, 0 = not said")
+        .value("client", "0 = the rping client is idle")
+        .counter("client_failed", "calls that came to nothing")
+        .value("client_reason", "why the last one did: the reason of a REJ, 4 no answer, 1 no queue pair")
+        .counter("client_rounds", "rounds of the rping client: a buffer read, written and compared")
+        .counter("client_wrong", "words that were not what they should be")
+        .at(4 * CONTROL)
+        .control("peer_address", Access::Rw, "IPv4 address that the rping client calls, first byte highest")
+        .control("peer_port", Access::Rw, "its port")
+        .control("peer_size", Access::Rw, "bytes of a round, a multiple of 4 up to `buffer`")
+        .control("peer_rounds", Access::Rw, "rounds; writing it starts the call, SLVERR if one is under way or cannot be")
+        .size(256)
+}
+
+/// Index of the first register that is written.
+const CONTROL: u32 = 32;
 
 /// What the program is assembled for, or what is wrong with the parameters.
 fn settings(params: &Params) -> Result<Settings, Diagnostics> {
@@ -94,10 +178,20 @@ fn settings(params: &Params) -> Result<Settings, Diagnostics> {
     }
     let messages = 4 * params.message * params.queue_pairs;
     let buffers = (params.size.saturating_sub(messages) / params.buffer).min(params.queue_pairs);
-    let least = messages + if params.rping != 0 { params.buffer } else { 0 };
+    let least = messages + if params.rping != 0 || params.client { params.buffer } else { 0 };
     if params.size < least {
         let help = format!("{least} bytes for one buffer, {} for one of every queue pair", messages + params.queue_pairs * params.buffer);
         wrong.push(Diagnostic::error("size", "/size", format!("{} bytes are not enough", params.size)).help(help));
+    }
+    let buffers_at = params.base.wrapping_add(messages);
+    let own = params.regions.iter().find(|r| r.holds(buffers_at, buffers * params.buffer));
+    if params.client && own.is_none() {
+        let help = format!("a region of {} bytes from {buffers_at:#x} on, or a larger one", buffers * params.buffer);
+        wrong.push(Diagnostic::error("client", "/client", "no region holds the buffers, so the rping client has nothing to tell").help(help));
+    }
+    if params.ucmatose_bytes > params.message {
+        let message = format!("{} bytes are more than `message`", params.ucmatose_bytes);
+        wrong.push(Diagnostic::error("ucmatose", "/ucmatose-bytes", message).help(format!("at most {}", params.message)));
     }
     if u64::from(params.base) + u64::from(params.size) > 1 << 32 {
         wrong.push(Diagnostic::error("size", "/size", "base and size go beyond 32 bits"));
@@ -110,11 +204,17 @@ fn settings(params: &Params) -> Result<Settings, Diagnostics> {
         limit: params.completions / PLACES,
         base: params.base,
         message: params.message,
-        buffers_at: params.base + messages,
+        buffers_at,
         buffers,
         buffer: params.buffer,
         rping: params.rping,
         echo: params.echo,
+        keys: params.keys,
+        ucmatose: params.ucmatose,
+        ucmatose_count: params.ucmatose_count,
+        ucmatose_bytes: params.ucmatose_bytes,
+        offers: params.regions.iter().take(OFFERS).map(|r| (r.address, r.length, r.key)).collect(),
+        client: own.filter(|_| params.client).map(|r| ((r.address >> 32) as u32, r.key)),
     })
 }
 
@@ -124,18 +224,18 @@ impl Plugin for KeyExchanger {
     type Params = Params;
 
     fn info() -> About {
-        about!("services of an RDMA endpoint: key exchange, rping, echo")
+        about!("services of an RDMA endpoint: key exchange, rping, rdma_client, ucmatose")
     }
 
     fn describe(params: &Params, _board: &Board) -> Result<Shape, Diagnostics> {
         settings(params)?;
-        let services: Vec<u16> = [params.rping, params.echo].into_iter().filter(|p| *p != 0).collect();
+        let services: Vec<u16> = [params.rping, params.echo, params.keys, params.ucmatose].into_iter().filter(|p| *p != 0).collect();
         let rdma = Port::client("rdma", "gateweave/rdma@1", "sys");
         let cm = Port::client("cm", "gateweave/rdma-cm@1", "sys").prop("services", services);
         let memory = Port::client("memory", "gateweave/memory@1", "sys").widths([32]).prop("burst-beats", 1);
         let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
-        let registers = COUNTERS.iter().fold(Registers::new(), |r, (name, doc)| r.counter(name, doc)).size(256);
-        Ok(Shape::new().domain("sys", Clock::System).port(rdma).port(cm).port(memory).port(regs).registers(&registers))
+        let keys = Port::provider("keys", "gateweave/rdma-keys@1", "sys").links(0, 1);
+        Ok(Shape::new().domain("sys", Clock::System).port(rdma).port(cm).port(memory).port(keys).port(regs).registers(&registers()))
     }
 
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {

@@ -124,6 +124,8 @@ struct World {
     Feed evt{d.evt_data, d.evt_last, d.evt_valid, d.evt_ready};
     Drain post{d.post_data, d.post_last, d.post_valid, d.post_ready};
     Drain req{d.req_data, d.req_last, d.req_valid, d.req_ready};
+    Drain keys{d.keys_data, d.keys_last, d.keys_valid, d.keys_ready};
+    std::vector<std::vector<uint32_t>> given{}; // records of `keys`
     Bytes memory = bench::random_bytes(SIZE);
     Qp qps[SLOTS];
     std::deque<Qp*> waiting{}; // owners of the completions under way
@@ -136,6 +138,7 @@ struct World {
     World() {
         post.whole = [this](const auto& r) { posted(r); };
         req.whole = [this](const auto& r) { asked(r); };
+        keys.whole = [this](const auto& r) { given.push_back(r); };
         cq.ended = [this] {
             if (waiting.front()) waiting.front()->places--;
             waiting.pop_front();
@@ -311,7 +314,7 @@ struct World {
     std::function<void()> on_cycle = [] {};
 
     void sample() {
-        cq.sample(), evt.sample(), post.sample(), req.sample();
+        cq.sample(), evt.sample(), post.sample(), req.sample(), keys.sample();
         if (d.m_awvalid && d.m_awready) {
             CHECK(!aw, "two addresses");
             aw = true, write_at = d.m_awaddr;
@@ -336,7 +339,7 @@ struct World {
     void drive() {
         on_cycle();
         if (chance(speed)) work(qps[below(SLOTS)]);
-        cq.drive(percent), evt.drive(percent), post.drive(percent), req.drive(percent);
+        cq.drive(percent), evt.drive(percent), post.drive(percent), req.drive(percent), keys.drive(percent);
         if (stored) d.m_bvalid = 0, aw = w = false;
         if (loaded) d.m_rvalid = 0, ar = false;
         d.m_awready = chance(50), d.m_wready = chance(50), d.m_arready = chance(50);
