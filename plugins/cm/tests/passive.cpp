@@ -258,6 +258,52 @@ void goodbyes(Bench& b) {
     ok("goodbyes");
 }
 
+/// Messages with the right IDs from another address, or with wrong IDs from the right one, change nothing.
+void strangers(Bench& b) {
+    Remote far{b};
+    far.comm += 300;
+    b.send(far.address, far.req(7174));
+    b.ask(0, {2u << 28, b.heard(0, REQUEST, "strangers")[1]});
+    far.take(b.expect(REP, "strangers"));
+    Remote other = far;
+    other.address++;
+    Remote guess = far;
+    guess.comm++;
+    for (Remote* r : {&other, &guess}) {
+        r->rtu();
+        r->rej(1, 28);
+        b.send(r->address, r->named(DREP));
+        Mad mra = r->named(MRA);
+        mra[8] = 1u << 30 | 20u << 19;
+        b.send(r->address, mra);
+        b.run(12000);
+        CHECK(b.state(far.board_qpn) == RTR, "a stranger made the state %u", b.state(far.board_qpn));
+    }
+    b.quiet("strangers before RTU", 1000);
+    b.expect(REP, "the timer goes on", 70000);
+    far.rtu();
+    b.heard(0, ESTABLISHED, "strangers");
+    for (Remote* r : {&other, &guess}) {
+        r->dreq();
+        const Datagram g = b.expect(DREP, "a stranger's DREQ");
+        CHECK(g.address == r->address, "DREP goes to %08x", g.address);
+        r->rej(1, 28);
+        b.quiet("strangers");
+        CHECK(b.state(far.board_qpn) == RTS, "a stranger made the state %u", b.state(far.board_qpn));
+    }
+    far.leave(0);
+    ok("strangers");
+}
+
+/// The counters know what has happened so far.
+void counters(Bench& b) {
+    const unsigned counted[] = {REQS, REPS, RTUS, SERVICE, MTU, CONSUMER, OTHER, DREQS, UPS, TIMEOUTS};
+    for (unsigned c : counted) CHECK(b.counter(c) != 0, "counter %u is 0", c);
+    CHECK(b.counter(SERVICE) == 3 && b.counter(MTU) == 5, "%u and %u refusals", b.counter(SERVICE), b.counter(MTU));
+    CHECK(b.counter(NO_QP) == 0 && b.counter(MALFORMED) == 0, "%u and %u that never were", b.counter(NO_QP), b.counter(MALFORMED));
+    ok("counters");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -268,5 +314,7 @@ int main(int argc, char** argv) {
     refusals(b);
     repeats(b);
     goodbyes(b);
+    strangers(b);
+    counters(b);
     return end();
 }
