@@ -110,6 +110,19 @@ fn services<'a>(apps: impl Iterator<Item = (u32, &'a Peer)>) -> Result<Vec<(u16,
     if wrong.is_empty() { Ok(taken) } else { Err(wrong) }
 }
 
+/// What the transport says of itself, where it does, must be what the parameters say.
+fn agree(params: &Params, transport: Option<&Peer>) -> Result<(), Diagnostics> {
+    let mut wrong = Vec::new();
+    for (name, ours, same) in [("queue-pairs", params.queue_pairs, true), ("rd-atomic", params.rd_atomic, false)] {
+        let Some(theirs) = transport.and_then(|peer| peer.prop_u64(name)) else { continue };
+        if u64::from(ours) > theirs || same && u64::from(ours) != theirs {
+            let message = format!("`{name}` is {ours} here and {theirs} in the transport");
+            wrong.push(Diagnostic::error(name, &format!("/{name}"), message).help(format!("{name} = {theirs}")));
+        }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
 struct Cm;
 
 impl Plugin for Cm {
@@ -129,6 +142,7 @@ impl Plugin for Cm {
     }
 
     fn elaborate(params: &Params, board: &Board, peers: &[Peer]) -> Result<Shape, Diagnostics> {
+        agree(params, peers.iter().find(|p| p.port == "control"))?;
         services(peers.iter().filter(|p| p.port == "apps").map(|p| (p.index, p)))?;
         Self::describe(params, board)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use gateweave_sdk::prelude::serde_json::Value;
 
 /// What the benches run: two applications, on rping's port and on two more.
 fn bench_settings() -> Settings {
@@ -14,6 +15,38 @@ fn bench_settings() -> Settings {
         // Times are short in a bench; 16 is the shortest that the program grants a peer.
         cm_timeout: 14,
     }
+}
+
+fn params(json: &str) -> Params {
+    serde_json::from_str(json).expect("parameters")
+}
+
+fn peer(port: &str, index: u32, props: &[(&str, Value)]) -> Peer {
+    let props = props.iter().map(|(key, value)| gateweave_sdk::Prop { key: (*key).into(), value: value.to_string() }).collect();
+    Peer { port: port.into(), index, instance: format!("{port}{index}"), props }
+}
+
+#[test]
+fn parameters_that_do_not_fit_the_transport_are_refused() {
+    let params = params(r#"{ "mac": "02:47:57:00:00:01", "queue-pairs": 4, "rd-atomic": 4 }"#);
+    let says = |queue_pairs: u32, rd_atomic: u32| {
+        agree(&params, Some(&peer("control", 0, &[("queue-pairs", queue_pairs.into()), ("rd-atomic", rd_atomic.into())])))
+    };
+    assert!(says(4, 4).is_ok() && says(4, 8).is_ok() && agree(&params, None).is_ok());
+    assert_eq!(says(8, 4).expect_err("other queue pairs")[0].help.as_deref(), Some("queue-pairs = 8"));
+    assert_eq!(says(4, 2).expect_err("fewer slots")[0].pointer, "/rd-atomic");
+}
+
+#[test]
+fn services_belong_to_one_application() {
+    let apps =
+        [peer("apps", 0, &[("services", json!([7174]))]), peer("apps", 1, &[]), peer("apps", 2, &[("services", json!([7471, 18515]))])];
+    let found = services(apps.iter().map(|p| (p.index, p)));
+    assert_eq!(found.expect("no port twice"), [(7174, 0), (7471, 2), (18515, 2)]);
+    let twice = [peer("apps", 0, &[("services", json!([7174]))]), peer("apps", 1, &[("services", json!([7174]))])];
+    assert!(services(twice.iter().map(|p| (p.index, p))).is_err());
+    let wrong = [peer("apps", 0, &[("services", json!([0]))])];
+    assert!(services(wrong.iter().map(|p| (p.index, p))).is_err());
 }
 
 #[test]
@@ -41,7 +74,6 @@ fn the_bench_runs_this_program() {
     );
     if std::env::var_os("UPDATE_PROGRAM").is_some() {
         std::fs::write(&path, text).expect("written");
-        std::fs::write("/tmp/cm.lst", program.listing()).expect("written");
     } else {
         // The formatter aligns.
         let words = |text: &str| text.split_whitespace().collect::<String>();
