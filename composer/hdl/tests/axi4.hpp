@@ -46,6 +46,8 @@ public:
         return false;
     }
 
+    bool written(uint64_t address) const { return bytes.count(address) != 0; }
+
     /// What a byte is when nothing is under way; 0 where nothing was written.
     uint8_t at(uint64_t address) const {
         auto found = bytes.find(address);

@@ -13,8 +13,11 @@ use crate::diag::Diagnostic;
 use super::header::{Bench, Values};
 use super::{Options, Outcome, problem};
 
-/// What every bench includes.
-const HEADER: &str = include_str!("../../../templates/sim/bench.hpp");
+/// What benches include: names and texts.
+const HEADERS: [(&str, &str); 2] = [
+    ("bench.hpp", include_str!("../../../templates/sim/bench.hpp")),
+    ("sdram_chip.h", include_str!("../../../templates/sim/sdram_chip.h")),
+];
 
 /// Part of the cache key: change it when the way of building changes.
 const RECIPE: &str = "1: -O1 -std=c++17 --x-initial unique";
@@ -54,7 +57,10 @@ fn key(options: &Options, bench: &Bench, module: &str, values: &Values, files: &
         hash.update(text.as_bytes());
     };
     add(RECIPE);
-    add(HEADER);
+    add(HEADERS[0].1);
+    if bench.text.contains(HEADERS[1].0) {
+        add(HEADERS[1].1);
+    }
     add(&options.verilator.used().version);
     add(&bench.text);
     for (name, text) in &bench.headers {
@@ -92,7 +98,9 @@ fn build(
     let source = folder.join("dut.sv");
     let text: Vec<&str> = files.iter().map(|(_, text)| text.as_str()).collect();
     write(&source, &text.join("\n"))?;
-    write(&folder.join("bench.hpp"), HEADER)?;
+    for (name, text) in HEADERS {
+        write(&folder.join(name), text)?;
+    }
     for (name, text) in &bench.headers {
         write(&folder.join(name), text)?;
     }
