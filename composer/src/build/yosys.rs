@@ -22,11 +22,16 @@ pub struct Synthesis<'a> {
     pub top: &'a str,
     /// Files of Yosys' own folder with the vendor's primitives as black boxes, such as `ecp5/cells_bb.v`.
     pub primitives: &'a [&'a str],
+    /// Declarations of primitives that no such file has; may be empty.
+    pub black_boxes: &'a str,
     /// Commands after the design is read.
     pub commands: &'a [String],
     /// File for what Yosys prints, there also when it fails.
     pub log: &'a Path,
 }
+
+/// Own declarations, while Yosys reads them.
+const BLACK_BOXES: &str = "black_boxes.v";
 
 /// Name of the log among the products.
 const LOG: &str = "yosys.log";
@@ -46,6 +51,7 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
     for line in job.primitives.iter().copied().chain(job.commands.iter().map(String::as_str)) {
         key = key.field("line", line);
     }
+    key = key.field("black-boxes", job.black_boxes);
     let io = |e: std::io::Error| tools.cache.trouble(&e);
     let stored = tools.cache.step("synthesis", &key.finish(), KEEP, |out| {
         let work = tools.cache.temp().map_err(io)?;
@@ -57,6 +63,10 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
         }
         for name in job.primitives {
             read.push_str(&format!(" -v {share}/{name}"));
+        }
+        if !job.black_boxes.is_empty() {
+            fs::write(work.path().join(BLACK_BOXES), job.black_boxes).map_err(io)?;
+            read.push_str(&format!(" -v {BLACK_BOXES}"));
         }
         let script = [read].iter().chain(job.commands).map(|line| format!("{line}\n")).collect::<String>();
         fs::write(work.path().join("script.ys"), script).map_err(io)?;
@@ -72,7 +82,7 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
             return Err(refused(job.log));
         }
         fs::copy(job.log, out.join(LOG)).map_err(io)?;
-        for name in &names {
+        for name in names.iter().map(String::as_str).chain([BLACK_BOXES]) {
             let _ = fs::remove_file(work.path().join(name));
         }
         for entry in fs::read_dir(work.path()).map_err(io)? {

@@ -217,6 +217,9 @@ pub fn build(input: &TopInput<'_>) -> Top {
     top
 }
 
+/// What stands for a bidirectional pin where nothing has three states: its name's end and direction.
+const THREE: [(&str, &str); 3] = [("i", "input"), ("o", "output"), ("oe", "output")];
+
 fn ports(input: &TopInput<'_>, top: &mut Top) {
     let port = |name: String, dir, kind: &str, doc: &str| TopPort { name, dir, kind: kind.to_owned(), doc: doc.to_owned() };
     if input.target == Target::Fpga {
@@ -234,8 +237,17 @@ fn ports(input: &TopInput<'_>, top: &mut Top) {
     for resource in input.resources {
         for pin in &resource.pins {
             let kind = if pin.vector { format!("logic<{}>", pin.width) } else { "logic".to_owned() };
-            let kind = if pin.dir == "inout" { format!("tri {kind}") } else { kind };
-            top.ports.push(port(format!("{}_{}", ident(&resource.name), pin.name), pin.dir, &kind, &pin.doc));
+            let name = format!("{}_{}", ident(&resource.name), pin.name);
+            if pin.dir != "inout" {
+                top.ports.push(port(name, pin.dir, &kind, &pin.doc));
+            } else if input.target == Target::Fpga {
+                top.ports.push(port(name, pin.dir, &format!("tri {kind}"), &pin.doc));
+            } else {
+                // The harness has no third state.
+                for (suffix, dir) in THREE {
+                    top.ports.push(port(format!("{name}_{suffix}"), dir, &kind, &pin.doc));
+                }
+            }
         }
     }
     for pin in input.idle {
@@ -297,12 +309,18 @@ fn board(input: &TopInput<'_>) -> Option<Section> {
             match pin.dir {
                 "input" => section.assigns.push(pair(inner, outer)),
                 "output" => section.assigns.push(pair(outer, inner)),
+                _ if input.target != Target::Fpga => {
+                    for (suffix, dir) in THREE {
+                        let ends = (format!("{inner}_{suffix}"), format!("{outer}_{suffix}"));
+                        section.assigns.push(if dir == "input" { pair(ends.0, ends.1) } else { pair(ends.1, ends.0) });
+                    }
+                }
                 _ => section.insts.push(Inst {
                     name: format!("u_{outer}"),
                     module: "io::tristate".to_owned(),
                     params: vec![pair("W", pin.width.to_string())],
                     ports: vec![
-                        pair("pad", outer),
+                        pair("io", outer),
                         pair("i", format!("{inner}_i")),
                         pair("o", format!("{inner}_o")),
                         pair("oe", format!("{inner}_oe")),

@@ -29,6 +29,8 @@ const HARNESS: &[(&str, &str)] = &[
     ("line.h", include_str!("../../../templates/sim/line.h")),
     ("model_gmii.cpp", include_str!("../../../templates/sim/model_gmii.cpp")),
     ("model_rgmii.cpp", include_str!("../../../templates/sim/model_rgmii.cpp")),
+    ("model_sdram.cpp", include_str!("../../../templates/sim/model_sdram.cpp")),
+    ("sdram_chip.h", include_str!("../../../templates/sim/sdram_chip.h")),
     ("model_uart.cpp", include_str!("../../../templates/sim/model_uart.cpp")),
     ("summary.cpp", include_str!("../../../templates/sim/summary.cpp")),
     ("summary.h", include_str!("../../../templates/sim/summary.h")),

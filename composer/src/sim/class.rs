@@ -16,7 +16,7 @@ pub(super) struct Class {
     pub ethernet: bool,
 }
 
-pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds", "mdio"];
+pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds", "mdio", "sdr-sdram"];
 
 const CLASSES: &[Class] = &[
     Class {
@@ -63,6 +63,13 @@ const CLASSES: &[Class] = &[
     },
     Class { name: "uart", pins: &["rx", "tx"], clock: None, period_fs: 0, ethernet: false },
     Class { name: "leds", pins: &["led"], clock: None, period_fs: 0, ethernet: false },
+    Class {
+        name: "sdr-sdram",
+        pins: &["clock", "a", "ba", "dq_i", "dq_o", "dq_oe", "dm", "ras_n", "cas_n", "we_n", "cs_n", "cke"],
+        clock: None,
+        period_fs: 0,
+        ethernet: false,
+    },
     Class { name: "mdio", pins: &[], clock: None, period_fs: 0, ethernet: false },
 ];
 

@@ -1,5 +1,7 @@
 //! Memory behind AXI4: block RAM, or the SDR SDRAM chip of a board.
 
+mod sdram;
+
 use gateweave_sdk::prelude::*;
 
 /// Parameters.
@@ -9,13 +11,17 @@ struct Params {
     /// What the memory is made of.
     #[serde(default)]
     backend: Backend,
-    /// Bytes, a power of two.
+    /// Bytes of block RAM, a power of two; an SDRAM is as large as its chip.
     #[serde(default = "size")]
     #[schemars(range(min = 4096, max = 16_777_216))]
     size: u32,
     /// Address of byte 0, a multiple of the size.
     #[serde(default)]
     base: u32,
+    /// Clock of the SDRAM chip in MHz.
+    #[serde(default = "clock_mhz")]
+    #[schemars(range(min = 50, max = 133))]
+    clock_mhz: u32,
 }
 
 /// What the memory is made of.
@@ -25,26 +31,47 @@ enum Backend {
     /// RAM blocks of the FPGA.
     #[default]
     BlockRam,
+    /// The board's SDR SDRAM chip, linked to `chip`.
+    Sdram,
 }
 
 fn size() -> u32 {
     32_768
 }
 
+fn clock_mhz() -> u32 {
+    100
+}
+
 /// Nanoseconds from an address to its first beat that block RAM never exceeds: three cycles at the slowest clock that is planned.
 const BLOCK_RAM_STALL_NS: u32 = 60;
 
-/// What the parameters' schema cannot say.
+/// What the parameters' schema cannot say of block RAM.
 fn check(params: &Params) -> Result<(), Diagnostics> {
     if !params.size.is_power_of_two() {
         let below = 1 << params.size.ilog2();
         return Err(Diagnostic::error("size", "/size", "the size is not a power of two").help(format!("{below} or {}", 2 * below)).into());
     }
-    if params.base % params.size != 0 {
-        let message = format!("the base is not a multiple of the size, {} bytes", params.size);
-        return Err(Diagnostic::error("base", "/base", message).help(format!("{}", params.base / params.size * params.size)).into());
+    multiple(params.base, params.size)
+}
+
+/// The base must be a multiple of the size in bytes.
+fn multiple(base: u32, size: u32) -> Result<(), Diagnostics> {
+    if base % size != 0 {
+        let message = format!("the base is not a multiple of the size, {size} bytes");
+        return Err(Diagnostic::error("base", "/base", message).help(format!("{}", base / size * size)).into());
     }
     Ok(())
+}
+
+fn registers() -> Registers {
+    Registers::new()
+        .counter("reads", "read bursts begun")
+        .counter("writes", "write bursts begun")
+        .counter("read_beats", "words read")
+        .counter("write_beats", "words written, masked ones included")
+        .counter("refused_reads", "read bursts answered with DECERR because their address is outside of the memory")
+        .counter("refused_writes", "write bursts answered so")
 }
 
 struct DramDma;
@@ -57,30 +84,30 @@ impl Plugin for DramDma {
     }
 
     fn describe(params: &Params, _board: &Board) -> Result<Shape, Diagnostics> {
-        check(params)?;
-        let memory = Port::provider("memory", "gateweave/memory@1", "sys")
-            .widths([32, 8, 16, 64, 128, 256, 512])
-            .prop("bounded", true)
-            .prop("worst-stall-ns", BLOCK_RAM_STALL_NS);
+        let memory = Port::provider("memory", "gateweave/memory@1", "sys").prop("bounded", true);
         let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
-        let registers = Registers::new()
-            .counter("reads", "read bursts begun")
-            .counter("writes", "write bursts begun")
-            .counter("read_beats", "words read")
-            .counter("write_beats", "words written, masked ones included")
-            .counter("refused_reads", "read bursts answered with DECERR because their address is outside of the memory")
-            .counter("refused_writes", "write bursts answered so");
-        Ok(Shape::new().domain("sys", Clock::System).port(memory).port(regs).registers(&registers))
+        let shape = Shape::new().domain("sys", Clock::System);
+        let shape = match params.backend {
+            Backend::BlockRam => {
+                check(params)?;
+                shape.port(memory.widths([32, 8, 16, 64, 128, 256, 512]).prop("worst-stall-ns", BLOCK_RAM_STALL_NS))
+            }
+            Backend::Sdram => shape
+                .domain("ram", Clock::ask_hz(u64::from(params.clock_mhz) * 1_000_000, sdram::TOLERANCE_PPM))
+                .port(memory.widths([32]).prop("worst-stall-ns", sdram::worst_stall_ns(params.clock_mhz)))
+                .port(Port::client("chip", "gateweave/sdr-sdram@1", "ram")),
+        };
+        Ok(shape.port(regs).registers(&registers()))
     }
 
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {
-        let Params { backend, size, base } = plan.params;
-        match backend {
+        match plan.params.backend {
             Backend::BlockRam => Ok(Output::new("block_ram")
                 .parameter("W", plan.width("memory"))
-                .parameter("SIZE_LOG2", size.ilog2())
-                .parameter("BASE", format!("64'h{base:08x}"))
+                .parameter("SIZE_LOG2", plan.params.size.ilog2())
+                .parameter("BASE", format!("64'h{:08x}", plan.params.base))
                 .sources(sources!["hdl/events_pkg.veryl", "hdl/block_ram.veryl"])),
+            Backend::Sdram => sdram::generate(plan),
         }
     }
 }
@@ -92,7 +119,7 @@ mod tests {
     use super::*;
 
     fn params(size: u32, base: u32) -> Params {
-        Params { backend: Backend::BlockRam, size, base }
+        Params { backend: Backend::BlockRam, size, base, clock_mhz: 100 }
     }
 
     #[test]
