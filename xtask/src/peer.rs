@@ -2,12 +2,13 @@
 //! seed gives the same frames at the same times.
 
 use crate::gateweave::{Gateweave, Simulation};
+use crate::interop::Design;
 use crate::places;
 use crate::stage::Stage;
 use anyhow::{Context, Result};
 use roce_peer::cm::tcp_service;
-use roce_peer::drive::Target;
 use roce_peer::drive::all::{self, PROGRAMS, Settings};
+use roce_peer::drive::{Offer, Target};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
 use std::net::Ipv4Addr;
@@ -19,14 +20,10 @@ pub struct Arguments {
     /// Only this program: speed, latency, loss, drops or hostile; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
-    /// The project to simulate
-    #[arg(long, default_value = "projects/rdma")]
-    project: PathBuf,
+    #[command(flatten)]
+    design: Design,
     #[arg(long, default_value = "192.168.7.2")]
     to: Ipv4Addr,
-    /// Port of the service whose REP offers a region
-    #[arg(long, default_value_t = 18515)]
-    port: u16,
     /// Path MTUs, each run by itself
     #[arg(long, default_values_t = [1024, 4096])]
     pmtu: Vec<u32>,
@@ -38,9 +35,6 @@ pub struct Arguments {
     rounds: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// For the records: bits of the datapath
-    #[arg(long, default_value_t = 32)]
-    width: u32,
     /// For the records: kind of memory
     #[arg(long, default_value = "bram")]
     memory: String,
@@ -90,18 +84,18 @@ fn one(gateweave: &Gateweave, arguments: &Arguments, program: &str, pmtu: u32, r
     let socket = folder.path().join("step");
     let (out, keep) = (places::target()?.join("xtask/peer-sim"), places::target()?.join("xtask/peer"));
     std::fs::create_dir_all(&keep)?;
-    let project = places::root().join(&arguments.project);
+    let project = arguments.design.folder(folder.path(), if pmtu > 1024 { 4200 } else { 1500 })?;
     let wire = format!("step:{}", socket.display());
     let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, arguments.trace.as_deref(), stage)?;
     let settings = Settings {
-        target: Target { ip: arguments.to, service: tcp_service(arguments.port) },
+        target: Target { ip: arguments.to, service: tcp_service(arguments.design.port), region: Offer::parse(&arguments.design.region) },
         ip: Ipv4Addr::new(192, 168, 7, 1),
         pmtu,
         gbps: arguments.gbps,
         seed: arguments.seed,
         rounds: arguments.rounds,
         depth: 4,
-        width: arguments.width,
+        width: arguments.design.width,
         memory: arguments.memory.clone(),
     };
     let mut station = all::station(Step::connect(&socket).with_context(|| format!("connecting to {}", socket.display()))?, &settings);

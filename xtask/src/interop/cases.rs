@@ -1,7 +1,8 @@
 //! The table of cases: what programs of Linux do to the board, each with the script that the guest runs.
 //!
 //! A script ends with status 0 if everything was right. `$BOARD` is the board's address; `expect TEXT COMMAND` runs a command and
-//! wants TEXT in what it says, whatever its status; `pinged COUNT OPTIONS` runs rping and wants so many rounds.
+//! wants TEXT in what it says, whatever its status; `pinged COUNT OPTIONS` runs rping
+//! and wants so many rounds; `moving FILE` waits until the rdma-test whose progress goes to FILE has moved data.
 
 /// What surrounds the script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,16 +65,16 @@ pub const CASES: &[Case] = &[
     script("rdma-test-bandwidth-4096", 4200, 600, BANDWIDTH),
     script("connect-2000", 1500, 3600, "rdma-test -a $BOARD --connects 2000"),
     script("connect-4-at-once", 1500, 120, "for n in 1 2 3 4 5; do
-    expect '^destroy' cmtime -s $BOARD -p 18515 -c 4 && ! grep -i -e fail -e error /run/expect.log || exit 1
+    expect '^destroy' cmtime -s $BOARD -p $TEST_PORT -c 4 && ! grep -i -e fail -e error /run/expect.log || exit 1
 done"),
     script("killed-client", 1500, 300, "for n in 1 2 3; do
     rdma-test -a $BOARD -b -w -C 100000 -S 65536 > /run/killed 2>&1 &
-    sleep 3; kill -9 $!; wait $! 2> /run/killed
+    moving /run/killed; kill -9 $!; wait $!
     pinged 3 -S 1000 || exit 1
 done"),
-    Case { name: "two-guests", mtu: 1500, kind: Kind::Two, limit: 600, script: "pinged 100 -S 4096 && rdma-test -a $BOARD -c -C 20 -S 65536 -V" },
+    Case { name: "two-guests", mtu: 1500, kind: Kind::Two, limit: 600, script: "pinged 100 -S 4096 && rdma-test -a $BOARD -c -C 20 -S 65536 -V --offset $((SELF * 65536))" },
     Case { name: "power-off", mtu: 1500, kind: Kind::PowerOff { times: 5, after: "pinged 10 -S 1000" }, limit: 300,
-        script: "rdma-test -a $BOARD -b -w -C 1000000 -S 65536 & sleep 3; echo @busy > /dev/ttyS1; wait" },
+        script: "rdma-test -a $BOARD -b -w -C 1000000 -S 65536 2> /run/moving & moving /run/moving; echo @busy > /dev/ttyS1; wait" },
     Case { name: "loss-0.1", mtu: 1500, kind: Kind::Loss(1_000), limit: 900, script: LOSSY },
     Case { name: "loss-1", mtu: 1500, kind: Kind::Loss(10_000), limit: 900, script: LOSSY },
     Case { name: "loss-1-4096", mtu: 4200, kind: Kind::Loss(10_000), limit: 900, script: LOSSY },

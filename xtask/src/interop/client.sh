@@ -1,6 +1,6 @@
 # Runs in the guest that tests. $BOARD, $CASES ("name:limit name:limit ..."), $ECHO (whether the board echoes UDP port 7) and $QUIET (no
-# checks beside the cases) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
-export PATH=/gateweave:$PATH BOARD
+# checks beside the cases), $TEST_PORT and $REGION (what rdma-test uses) and $SELF (this guest's number) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
+export PATH=/gateweave:$PATH BOARD SELF TEST_PORT
 rdma link add rxe0 type rxe netdev eth0 || exit 99
 ulimit -l unlimited
 
@@ -36,7 +36,15 @@ status=$? rounds=$(grep -c '^ping data: rdma-ping-' /run/pinged.log)
 echo "rping $*: status $status, $rounds of $count rounds"
 [ "$rounds" -eq "$count" ] && ! grep -q mismatch /run/pinged.log /run/pinged.err || { tail -n 5 /run/pinged.err; exit 1; }
 SCRIPT
-chmod 755 /run/expect /run/pinged
+cat > /run/moving <<'SCRIPT'
+#!/bin/sh
+until grep -q ' of ' "$1" 2> /dev/null; do sleep 0.2; done
+SCRIPT
+cat > /run/rdma-test <<SCRIPT
+#!/bin/sh
+exec /gateweave/rdma-test -p $TEST_PORT --region $REGION "\$@"
+SCRIPT
+chmod 755 /run/expect /run/pinged /run/moving /run/rdma-test
 export PATH=/run:$PATH
 
 [ "$QUIET" = 1 ] || beside &

@@ -4,6 +4,7 @@
 //! second guest (`--against guest`) proves the harness: what fails there is a fault of the harness or of Linux, not of the board.
 
 mod cases;
+mod design;
 mod judge;
 mod relay;
 
@@ -15,6 +16,7 @@ use crate::stage::Stage;
 use crate::{places, run};
 use anyhow::{Context, Result, bail, ensure};
 use cases::{CASES, Case, Kind};
+pub use design::Design;
 use relay::{Port, Relay};
 use roce_peer::model::link::Faults;
 use std::path::{Path, PathBuf};
@@ -42,9 +44,8 @@ pub struct Arguments {
     list: bool,
     #[arg(long, value_enum, default_value = "design")]
     against: Against,
-    /// The project to simulate
-    #[arg(long, default_value = "projects/rdma")]
-    project: PathBuf,
+    #[command(flatten)]
+    design: Design,
     /// What decides which frames the cases with loss harm
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -202,10 +203,11 @@ impl Bench<'_> {
 
     /// Starts the board or its stand-in on `port`. Only one guest at a time may run on a machine without its knowing of the other.
     fn peer(&self, port: &Port, mtu: u32, stage: &Stage) -> Result<(Peer, bool)> {
-        let project = &self.arguments.project;
         if let Some(gateweave) = &self.gateweave {
+            let folder = port.here.parent().context("the socket has no folder")?;
+            let project = self.arguments.design.folder(folder, mtu)?;
             let out = places::target()?.join("xtask/interop-sim");
-            let simulation = Simulation::start(gateweave, &places::root().join(project), &out, (&port.there, &port.here), None, stage)?;
+            let simulation = Simulation::start(gateweave, &project, &out, (&port.there, &port.here), None, stage)?;
             return Ok((Peer::Design(Box::new(simulation)), false));
         }
         stage.say("booting the guest that stands in for the board");
@@ -235,7 +237,14 @@ impl Guests<'_> {
     fn start(&self, port: &Port, number: u8, cases: &[&Case], quiet: bool, beside: bool) -> Result<Guest> {
         let list = cases.iter().map(|case| format!("{}:{}", case.name, case.limit)).collect::<Vec<_>>().join(" ");
         let echo = u8::from(self.bench.gateweave.is_some());
-        let values = format!("BOARD={BOARD}\nCASES=\"{list}\"\nECHO={echo}\nQUIET={}\n", u8::from(quiet || self.quiet));
+        // The stand-in listens where a board would, and offers its region by itself.
+        let design = &self.bench.arguments.design;
+        let port_of_test = if self.bench.gateweave.is_some() { design.port } else { 18515 };
+        let values = format!(
+            "BOARD={BOARD}\nCASES=\"{list}\"\nECHO={echo}\nQUIET={}\nTEST_PORT={port_of_test}\nREGION={}\nSELF={number}\n",
+            u8::from(quiet || self.quiet),
+            design.region
+        );
         let mut settings = Settings::new(&port.there, &port.here, &(values + include_str!("client.sh")));
         // .2 is the board.
         let host = if number == 1 { 1 } else { number + 1 };

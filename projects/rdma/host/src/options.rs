@@ -20,6 +20,7 @@ options
   -C COUNT      messages (100)
   -S SIZE       bytes of each (4096)
   -V            compare every byte
+  --region A:K:L  address, key and length of the board's region where its REP offers none
   --offset N    bytes into the board's region (0)
   --depth N     messages outstanding (8)
   --offer       SEND a record {rkey 4 B, address 8 B} of our region first, so that the board can be requester
@@ -48,6 +49,8 @@ pub struct Options {
     pub count: u64,
     pub size: u32,
     pub compare: bool,
+    /// Address, key, length.
+    pub region: Option<(u64, u32, u32)>,
     pub offset: u64,
     pub depth: u32,
     pub offer: bool,
@@ -71,6 +74,7 @@ impl Options {
             count: 100,
             size: 4096,
             compare: false,
+            region: None,
             offset: 0,
             depth: 8,
             offer: false,
@@ -98,6 +102,7 @@ impl Options {
                 "-C" => options.count = number(&word, &value()?)?,
                 "-S" => options.size = number(&word, &value()?)?,
                 "-V" => options.compare = true,
+                "--region" => options.region = Some(region(&value()?)?),
                 "--offset" => options.offset = number(&word, &value()?)?,
                 "--depth" => options.depth = number(&word, &value()?)?,
                 "--offer" => options.offer = true,
@@ -132,6 +137,13 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn region(text: &str) -> Result<(u64, u32, u32), String> {
+    let [address, key, length] = text.split(':').collect::<Vec<_>>()[..] else {
+        return Err(format!("--region {text}: three numbers wanted"));
+    };
+    Ok((number("--region", address)?, number("--region", key)?, number("--region", length)?))
 }
 
 fn number<T: FromStr>(option: &str, text: &str) -> Result<T, String> {

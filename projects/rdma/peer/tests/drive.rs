@@ -9,7 +9,7 @@ use roce_peer::model::link::Faults;
 use std::net::Ipv4Addr;
 
 fn target() -> Target {
-    Target { ip: Ipv4Addr::new(192, 168, 7, 2), service: tcp_service(18515) }
+    Target { ip: Ipv4Addr::new(192, 168, 7, 2), service: tcp_service(18515), region: None }
 }
 
 fn station_on<W: Wire>(wire: W, pmtu: u32) -> Station<W> {

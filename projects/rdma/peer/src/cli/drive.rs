@@ -1,8 +1,8 @@
 //! `roce-peer drive`.
 
 use roce_peer::cm::tcp_service;
-use roce_peer::drive::Target;
 use roce_peer::drive::all::{self, PROGRAMS, Settings};
+use roce_peer::drive::{Offer, Target};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
 use std::net::Ipv4Addr;
@@ -15,6 +15,7 @@ pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
   --to ADDRESS    the board's address (192.168.7.2)
   --from ADDRESS  ours (192.168.7.1)
   --port PORT     the service whose REP offers a region (18515)
+  --region A:K:L  address, key and length of the region where the REP offers none
   --pmtu BYTES    path MTU to ask for (1024)
   --depth N       READs and atomics to ask for (4)
   --gbps N        rate of the link (1)
@@ -26,7 +27,7 @@ pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
 /// Whether the board passes.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
     let mut settings = Settings {
-        target: Target { ip: Ipv4Addr::new(192, 168, 7, 2), service: tcp_service(18515) },
+        target: Target { ip: Ipv4Addr::new(192, 168, 7, 2), service: tcp_service(18515), region: None },
         ip: Ipv4Addr::new(192, 168, 7, 1),
         pmtu: 1024,
         gbps: 1.0,
@@ -44,6 +45,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "--to" => settings.target.ip = number(word, value()?)?,
             "--from" => settings.ip = number(word, value()?)?,
             "--port" => settings.target.service = tcp_service(number(word, value()?)?),
+            "--region" => settings.target.region = Some(Offer::parse(value()?).ok_or("--region wants ADDRESS:RKEY:LENGTH")?),
             "--pmtu" => settings.pmtu = number(word, value()?)?,
             "--depth" => settings.depth = number(word, value()?)?,
             "--gbps" => settings.gbps = number(word, value()?)?,

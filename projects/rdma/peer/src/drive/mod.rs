@@ -18,6 +18,8 @@ use std::net::Ipv4Addr;
 pub struct Target {
     pub ip: Ipv4Addr,
     pub service: u64,
+    /// The region where the REP offers none.
+    pub region: Option<Offer>,
 }
 
 /// What the board lets us use.
@@ -34,6 +36,12 @@ impl Offer {
         let word = |at: usize| data.get(at..at + 4).map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
         let offer = Offer { address: u64::from(word(0)?) << 32 | u64::from(word(4)?), rkey: word(8)?, length: word(12)? };
         (offer.length != 0).then_some(offer)
+    }
+
+    /// From `ADDRESS:RKEY:LENGTH`, decimal.
+    pub fn parse(text: &str) -> Option<Offer> {
+        let [address, rkey, length] = text.split(':').collect::<Vec<_>>()[..] else { return None };
+        Some(Offer { address: address.parse().ok()?, rkey: rkey.parse().ok()?, length: length.parse().ok()? })
     }
 
     /// As private data.
@@ -72,7 +80,7 @@ pub fn connect<W: Wire>(station: &mut Station<W>, target: Target) -> io::Result<
     station.run(now + PATIENCE_NS, |node| !node.events.is_empty())?;
     match station.node.events.pop_front() {
         Some(Event::Connected { private_data, .. }) => {
-            let offer = Offer::decode(&private_data).ok_or_else(|| wrong("the board's REP offers no region".into()))?;
+            let offer = Offer::decode(&private_data).or(target.region).ok_or_else(|| wrong("the board's REP offers no region".into()))?;
             Ok((id, offer))
         }
         Some(event) => Err(wrong(format!("connecting: {event:?}"))),
