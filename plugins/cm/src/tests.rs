@@ -2,9 +2,9 @@ use super::*;
 use gateweave_sdk::prelude::serde_json::Value;
 
 /// What the benches run: two applications, on rping's port and on two more.
-fn bench_settings() -> Settings {
+fn bench_settings(slots: u32) -> Settings {
     Settings {
-        slots: 4,
+        slots,
         apps: 2,
         services: vec![(7174, 0), (18515, 1), (7471, 1)],
         rd_atomic: 4,
@@ -52,26 +52,32 @@ fn services_belong_to_one_application() {
 #[test]
 fn the_program_fits_for_every_number_of_queue_pairs() {
     for bits in 0..=8 {
-        let settings = Settings { slots: 1 << bits, apps: 8, services: (1..=32).map(|p| (p, 0)).collect(), ..bench_settings() };
+        let settings = Settings { slots: 1 << bits, apps: 8, services: (1..=32).map(|p| (p, 0)).collect(), ..bench_settings(4) };
         program::assemble(&settings).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
-/// The bench carries the program as text: it must be what the assembler makes.
+fn package(slots: u32) -> String {
+    let program = program::assemble(&bench_settings(slots)).unwrap_or_else(|e| panic!("{e}"));
+    let constants = [
+        ("CODE_WORDS", "u32".into(), program.code.len().to_string()),
+        ("CODE", format!("bit<{}>", 16 * program.code.len()), program.code_literal()),
+        ("DATA_A", "u32".into(), program.data_bits().to_string()),
+        ("DATA_WORDS", "u32".into(), program.data.len().to_string()),
+        ("DATA", format!("bit<{}>", 32 * program.data.len()), program.data_literal()),
+    ];
+    let lines: String =
+        constants.iter().map(|(name, kind, value): &(&str, String, String)| format!("    const {name}: {kind} = {value};\n")).collect();
+    format!(
+        "/// The program for {slots} queue pairs, made by `UPDATE_PROGRAM=1 cargo test -p cm`.\npackage bench_program_{slots} {{\n{lines}}}\n"
+    )
+}
+
+/// The benches carry their programs as text: it must be what the assembler makes.
 #[test]
-fn the_bench_runs_this_program() {
+fn the_benches_run_this_program() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench_program.veryl");
-    let program = program::assemble(&bench_settings()).unwrap_or_else(|e| panic!("{e}"));
-    let text = format!(
-        "/// The program that the benches run, made by `UPDATE_PROGRAM=1 cargo test -p cm`.\npackage bench_program {{\n    const CODE_WORDS: u32 = {};\n    const CODE: bit<{}> = {};\n    const DATA_A: u32 = {};\n    const DATA_WORDS: u32 = {};\n    const DATA: bit<{}> = {};\n}}\n",
-        program.code.len(),
-        16 * program.code.len(),
-        program.code_literal(),
-        program.data_bits(),
-        program.data.len(),
-        32 * program.data.len(),
-        program.data_literal()
-    );
+    let text = [4, 16].map(package).join("\n");
     if std::env::var_os("UPDATE_PROGRAM").is_some() {
         std::fs::write(&path, text).expect("written");
     } else {

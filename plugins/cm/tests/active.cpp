@@ -1,5 +1,5 @@
 // top: bench_cm
-// param: TICK=1
+// param: TICK=1 SLOTS=4
 //
 // Calls of the board: the REQ compared with one of Linux, answers, refusals, lost messages, no free queue pair.
 #include "peer.hpp"

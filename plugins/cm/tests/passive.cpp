@@ -1,5 +1,5 @@
 // top: bench_cm
-// param: TICK=1
+// param: TICK=1 SLOTS=4
 //
 // Connections that others make: whole ones from captures of Linux, compared field by field; every refusal; repeated, lost, crossing and
 // late messages.

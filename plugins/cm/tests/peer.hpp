@@ -28,8 +28,8 @@ struct Datagram {
     uint32_t data(unsigned i) const { return mad[6 + i]; }
 };
 
-const unsigned APPS = 2, SLOTS = 4;
-/// Period in ps; a tick is one cycle in these benches.
+const unsigned APPS = 2;
+/// Period in ps; a tick is `TICK` cycles, so that times are short.
 const uint64_t CYCLE = 10000;
 
 struct Bench {
