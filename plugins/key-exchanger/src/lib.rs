@@ -51,13 +51,12 @@ struct Params {
     #[serde(default = "ucmatose_bytes")]
     #[schemars(range(min = 1, max = 4096))]
     ucmatose_bytes: u32,
-    /// The regions that peers may use, as the transport has them; the REP of the key exchange tells the first three.
+    /// The regions that peers may use, as the transport has them: what the REP of the key exchange tells.
     #[serde(default)]
-    #[schemars(length(max = 16))]
+    #[schemars(length(max = 3))]
     regions: Vec<Region>,
-    /// With the client of rping, which registers start; one of `regions` must hold all buffers.
-    #[serde(default)]
-    client: bool,
+    /// With the client of rping, which registers start: the region of the transport that holds the large buffers, which its peer reads and writes.
+    client: Option<Region>,
 }
 
 /// A memory region of the transport.
@@ -122,9 +121,6 @@ fn ucmatose_bytes() -> u32 {
     100
 }
 
-/// Regions that fit into the private data of a REP.
-const OFFERS: usize = 3;
-
 /// Completions that one connection may have reserved at a time: two receive requests and four work requests, or three and two.
 const PLACES: u32 = 6;
 
@@ -178,16 +174,15 @@ fn settings(params: &Params) -> Result<Settings, Diagnostics> {
     }
     let messages = 4 * params.message * params.queue_pairs;
     let buffers = (params.size.saturating_sub(messages) / params.buffer).min(params.queue_pairs);
-    let least = messages + if params.rping != 0 || params.client { params.buffer } else { 0 };
+    let least = messages + if params.rping != 0 || params.client.is_some() { params.buffer } else { 0 };
     if params.size < least {
         let help = format!("{least} bytes for one buffer, {} for one of every queue pair", messages + params.queue_pairs * params.buffer);
         wrong.push(Diagnostic::error("size", "/size", format!("{} bytes are not enough", params.size)).help(help));
     }
     let buffers_at = params.base.wrapping_add(messages);
-    let own = params.regions.iter().find(|r| r.holds(buffers_at, buffers * params.buffer));
-    if params.client && own.is_none() {
+    if params.client.as_ref().is_some_and(|r| !r.holds(buffers_at, buffers * params.buffer)) {
         let help = format!("a region of {} bytes from {buffers_at:#x} on, or a larger one", buffers * params.buffer);
-        wrong.push(Diagnostic::error("client", "/client", "no region holds the buffers, so the rping client has nothing to tell").help(help));
+        wrong.push(Diagnostic::error("client", "/client", "the region does not hold the buffers").help(help));
     }
     if params.ucmatose_bytes > params.message {
         let message = format!("{} bytes are more than `message`", params.ucmatose_bytes);
@@ -213,8 +208,8 @@ fn settings(params: &Params) -> Result<Settings, Diagnostics> {
         ucmatose: params.ucmatose,
         ucmatose_count: params.ucmatose_count,
         ucmatose_bytes: params.ucmatose_bytes,
-        offers: params.regions.iter().take(OFFERS).map(|r| (r.address, r.length, r.key)).collect(),
-        client: own.filter(|_| params.client).map(|r| ((r.address >> 32) as u32, r.key)),
+        offers: params.regions.iter().map(|r| (r.address, r.length, r.key)).collect(),
+        client: params.client.as_ref().map(|r| ((r.address >> 32) as u32, r.key)),
     })
 }
 

@@ -16,7 +16,7 @@ fn bench_params() -> Params {
         ucmatose_count: 10,
         ucmatose_bytes: 100,
         regions: vec![Region { address: 0x12_0000_0000, length: 1 << 20, key: 0x305 }, Region { address: 0x34_0000_8000, length: 64, key: 0x400 }],
-        client: true,
+        client: Some(Region { address: 0x12_0000_0000, length: 1 << 20, key: 0x305 }),
     }
 }
 
@@ -33,7 +33,7 @@ fn memory_that_does_not_suffice_is_refused_with_what_would() {
     let wrong = settings(&Params { size: 4096, ..bench_params() }).expect_err("too small");
     assert_eq!(wrong[0].help.as_deref(), Some("6144 bytes for one buffer, 18432 for one of every queue pair"));
     let far = Region { address: 0x1_0000, length: 1 << 20, key: 0 };
-    let wrong = settings(&Params { regions: vec![far], ..bench_params() }).expect_err("the buffers lie outside");
+    let wrong = settings(&Params { client: Some(far), ..bench_params() }).expect_err("the buffers lie outside");
     assert_eq!(wrong[0].help.as_deref(), Some("a region of 12288 bytes from 0x4800 on, or a larger one"));
 }
 
