@@ -191,8 +191,9 @@ impl Plugin for Roce {
         let hz = udp.map_or(62_500_000, |w| w.hz);
         let bounded = plan.link("memory").and_then(|w| w.peer.prop("bounded")).and_then(|v| v.as_bool()).unwrap_or(false);
         let stall = plan.link("memory").and_then(|w| w.peer.prop_u64("worst-stall-ns")).unwrap_or(0);
-        // 125 bytes arrive in a microsecond at 1G; the headers before the payload are not counted.
-        let start = if bounded { (stall * hz * u64::from(plan.width("udp")) / 8 / 2_000_000_000).next_multiple_of(64).clamp(64, 4096) } else { 4096 };
+        // Preamble and headers, 66 bytes, go out before the first byte of payload: a stall that is over by then needs nothing in advance.
+        let stalled = stall * gbps(plan.width("udp"), hz) / 8;
+        let start = if bounded { stalled.saturating_sub(66).next_multiple_of(4).clamp(4, 4096) } else { 4096 };
         let mut regions: Vec<String> = (params.regions.len()..REGIONS).map(|_| "149'd0".to_owned()).collect();
         regions.extend(params.regions.iter().rev().map(Region::literal));
         Ok(Output::new("roce")
@@ -234,6 +235,12 @@ impl Plugin for Roce {
                 "hdl/roce.veryl"
             ]))
     }
+}
+
+/// The rate of the link that a datapath carries: the highest of the usual ones that it is fast enough for.
+fn gbps(width: u32, hz: u64) -> u64 {
+    let most = u64::from(width) * hz / 1_000_000_000;
+    [100, 50, 40, 25, 10, 1].into_iter().find(|rate| *rate <= most).unwrap_or(1)
 }
 
 /// An IPv4 address, with or without the length of its network.
