@@ -3,14 +3,18 @@
 //! The line is a serial device of a board, or the unix stream socket of a simulation. The protocol is in
 //! `docs/registers.md`. Names come from `registers.json`.
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::rc::Rc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
 /// Words that one burst reads at most.
@@ -62,7 +66,7 @@ pub struct RegsClient {
 }
 
 /// A register with its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reading {
     /// Instance.
     pub instance: String,
@@ -263,6 +267,62 @@ fn readable(registers: &Json) -> Result<Vec<Reading>, RegsError> {
         }
     }
     Ok(readings)
+}
+
+/// A line without a bridge: takes down what is sent, and hears what is given or, without that, a bridge whose registers are all 0.
+#[derive(Default)]
+struct Paper {
+    said: Rc<RefCell<Vec<(Vec<u8>, usize)>>>,
+    heard: VecDeque<u8>,
+    given: bool,
+}
+
+impl Write for Paper {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let answer: &[u8] = match bytes.last() {
+            Some(&NO_COMMAND) => &[REFUSED],
+            Some(&read) if read >= READ => &[SYNC, 0, 0, 0, 0, 0].repeat(usize::from(read - READ) + 1),
+            _ => &[SYNC],
+        };
+        self.said.borrow_mut().push((bytes.to_vec(), answer.len()));
+        if !self.given {
+            self.heard.extend(answer);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Read for Paper {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.heard.read(into)
+    }
+}
+
+/// What [`RegsClient::dump`] says on a line where all goes well: bytes, and how many answer them.
+///
+/// # Errors
+/// [`RegsError::Map`].
+pub fn script(registers: &Json) -> Result<Vec<(Vec<u8>, usize)>, RegsError> {
+    let said = Rc::default();
+    let mut client = RegsClient::on(Box::new(Paper { said: Rc::clone(&said), ..Paper::default() }));
+    client.sync()?;
+    client.dump(registers)?;
+    drop(client);
+    Ok(said.take())
+}
+
+/// What [`RegsClient::dump`] finds, given the answers to [`script`].
+///
+/// # Errors
+/// Those of [`RegsClient::dump`]; [`RegsError::Io`] where answers are missing.
+pub fn replay(registers: &Json, heard: Vec<u8>) -> Result<Vec<Reading>, RegsError> {
+    let mut client = RegsClient::on(Box::new(Paper { heard: heard.into(), given: true, ..Paper::default() }));
+    client.sync()?;
+    client.dump(registers)
 }
 
 /// Opens a serial device: raw, 8N1, reads give up after [`PATIENCE`].

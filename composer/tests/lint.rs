@@ -4,8 +4,9 @@ mod hdl_common;
 
 use std::path::{Path, PathBuf};
 
+use gateweave::build::family::Family;
 use gateweave::cache::Cache;
-use gateweave::hdl::Emitted;
+use gateweave::pipeline::bitstream::{self, emitted};
 use gateweave::pipeline::generate::{Options, generate};
 use gateweave::plugin::types::Target;
 use gateweave::tools::{Origin, Talk, Tools};
@@ -16,19 +17,15 @@ fn lint(project: &Path, target: Target) -> String {
     let out = tempfile::tempdir().expect("a folder");
     let options = Options { dir: project.to_owned(), out: Some(out.path().to_owned()), target };
     let (generated, _) = generate(&options, &cache).unwrap_or_else(|d| panic!("{d:?}"));
-    let read = |path: &Path| std::fs::read_to_string(out.path().join(path)).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-    let waivers = generated.files.iter().find(|p| p.ends_with("lint.vlt")).expect("waivers are emitted");
-    let mut files = vec![Emitted { path: "lint.vlt".to_owned(), text: read(waivers) }];
-    for path in &generated.system_verilog {
-        files.push(Emitted { path: path.to_string_lossy().into_owned(), text: read(path) });
-    }
+    let files = emitted(&generated).unwrap_or_else(|d| panic!("{d:?}"));
     assert!(files.len() > 20, "only {} files", files.len());
     let tools = Tools::new(cache, Origin::Pinned, Talk::Quiet).expect("tools.lock");
-    let primitives = if target == Target::Fpga { tools.primitives(gateweave::build::family::Family::Ecp5).expect("cells") } else { Vec::new() };
-    let messages = hdl_common::verilator().lint(&files, &generated.top, &primitives).unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
+    let family = (target == Target::Fpga).then_some(Family::Ecp5);
+    let messages = bitstream::lint(&tools, &generated, &files, family).unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(messages.is_empty(), "{messages:#?}");
     let top = generated.files.iter().find(|p| p.parent().is_some_and(|f| f.ends_with("hdl/top")) && p.extension().is_some_and(|e| e == "veryl"));
-    read(top.expect("a top level"))
+    let top = out.path().join(top.expect("a top level"));
+    std::fs::read_to_string(&top).unwrap_or_else(|e| panic!("{}: {e}", top.display()))
 }
 
 fn ping() -> PathBuf {

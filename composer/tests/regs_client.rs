@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread;
 
-use gateweave::regs_client::{RegsClient, RegsError};
+use gateweave::regs_client::{self, RegsClient, RegsError};
 use serde_json::json;
 
 /// What the bridge of the board does with bytes; SLVERR from 0x8000, DECERR from 0xc000.
@@ -99,6 +99,26 @@ fn every_readable_register_is_dumped_by_name() {
     assert_eq!(short, [("mac0.rx".to_owned(), true, 10), ("mac0.tx".to_owned(), true, 11), ("net.mode".to_owned(), false, 12)]);
     assert!(matches!(client.dump(&json!({ "schema": 2 })), Err(RegsError::Map(_))));
     assert!(matches!(client.dump(&json!({ "schema": 1, "blocks": [{ "instance": 3 }] })), Err(RegsError::Map(_))));
+}
+
+#[test]
+fn what_a_simulation_asks_and_hears_is_a_dump() {
+    let register = |address: u32| json!({ "name": format!("r{address}"), "address": address, "access": "ro", "kind": "counter" });
+    let map = json!({ "schema": 1, "blocks": [{ "instance": "a", "registers": [register(0), register(4), register(0x40)] }] });
+    let script = regs_client::script(&map).expect("a map");
+    let (near, far) = UnixStream::pair().expect("a pair");
+    thread::spawn(move || bridge(far, BTreeMap::from([(0, 7), (4, u32::MAX), (0x40, 9)])));
+    let mut heard = Vec::new();
+    for (bytes, answer) in script {
+        (&near).write_all(&bytes).expect("written");
+        let mut part = vec![0; answer];
+        (&near).read_exact(&mut part).expect("answered");
+        heard.extend(part);
+    }
+    let values: Vec<u32> = regs_client::replay(&map, heard.clone()).expect("whole").iter().map(|r| r.value).collect();
+    assert_eq!(values, [7, u32::MAX, 9]);
+    heard.pop();
+    assert!(matches!(regs_client::replay(&map, heard), Err(RegsError::Io(_))));
 }
 
 #[test]

@@ -35,7 +35,11 @@ Config read_config(const std::string& path) {
             } else if (f[0] == "fact") resource(f[1]).facts[f[2]] = std::stoll(f[3]);
             else if (f[0] == "delay") resource(f[1]).delays_ps[f[2]] = std::stoll(f[3]);
             else if (f[0] == "regs") resource(f[1]).regs = f[2];
-            else if (f[0] == "wire") resource(f[1]).wire = {f[2], f[3], f[4]};
+            else if (f[0] == "ask") {
+                Ask a{{}, static_cast<size_t>(number(3))};
+                for (size_t i = 0; i + 1 < f[2].size(); i += 2) a.bytes.push_back(static_cast<uint8_t>(std::stoul(f[2].substr(i, 2), nullptr, 16)));
+                resource(f[1]).asks.push_back(a);
+            } else if (f[0] == "wire") resource(f[1]).wire = {f[2], f[3], f[4]};
             else throw Fatal{"GW0710", "`" + path + "` has the unknown item `" + f[0] + "`", ""};
         } catch (const std::logic_error&) {
             throw Fatal{"GW0710", "`" + path + "` has the unreadable line `" + line + "`", ""};

@@ -17,6 +17,11 @@ struct ResetConfig {
 struct WireConfig {
     std::string kind, a, b;
 };
+/// Bytes for a serial line, and how many come back.
+struct Ask {
+    std::vector<uint8_t> bytes;
+    size_t answer;
+};
 struct ResourceConfig {
     std::string name, cls, clock_port;
     unsigned width = 0;
@@ -26,6 +31,8 @@ struct ResourceConfig {
     WireConfig wire;
     /// Stream socket that carries the bytes of a serial line; empty = none.
     std::string regs;
+    /// What is asked over a serial line once all input has gone in.
+    std::vector<Ask> asks;
     int64_t fact(const std::string& key, int64_t otherwise) const {
         auto i = facts.find(key);
         return i == facts.end() ? otherwise : i->second;

@@ -63,7 +63,7 @@ public:
         s.wall_seconds = wall_seconds;
         s.ended_by = ended_by;
         for (size_t i = 0; i < models.size(); i++)
-            s.resources.push_back({config.resources[i].name, config.resources[i].cls, models[i]->stats(), models[i]->shown()});
+            s.resources.push_back({config.resources[i].name, config.resources[i].cls, models[i]->stats(), models[i]->shown(), models[i]->heard()});
         return s;
     }
 
@@ -105,12 +105,12 @@ private:
     void loop() {
         auto wall_start = Wall::now();
         bool any_input = false;
-        for (auto& r : config.resources) any_input = any_input || !r.wire.kind.empty() || !r.regs.empty();
+        for (auto& r : config.resources) any_input = any_input || !r.wire.kind.empty() || !r.regs.empty() || !r.asks.empty();
         design->eval();
         if (design->traced) design->dump(0);
         unsigned until_look = LOOK_EVERY;
         std::vector<Model*> due;
-        bool released = false, begun = false;
+        bool released = false, begun = false, finishing = false;
         for (;;) {
             Time t = !released ? release : !begun ? begin : NEVER;
             for (auto& c : clocks) t = c.edge < t ? c.edge : t;
@@ -158,7 +158,11 @@ private:
                     break;
                 }
                 if (real_time) pace(wall_start);
-                if (!live && any_input && begun && quiet()) {
+                if (!finishing && !live && any_input && begun && quiet()) {
+                    finishing = true;
+                    for (auto& m : models) m->finish(t);
+                }
+                if (finishing && finished()) {
                     ended_by = "input";
                     break;
                 }
@@ -192,6 +196,11 @@ private:
                 w->await(w->horizon() > now ? w->horizon() : now);
             }
         return t;
+    }
+    bool finished() const {
+        for (auto& m : models)
+            if (!m->finished()) return false;
+        return true;
     }
     /// Holds simulated time back: behind the wall clock, and while a peer does not take its frames.
     void pace(Wall::time_point wall_start) {

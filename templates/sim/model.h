@@ -25,6 +25,11 @@ public:
     virtual Stats* stats() { return nullptr; }
     /// Nothing more will come in by itself.
     virtual bool idle() const { return true; }
+    /// All input has gone in and nothing moves any more: what is left to do before the run ends.
+    virtual void finish(Time) {}
+    virtual bool finished() const { return true; }
+    /// What the asks of `config.h` brought.
+    virtual std::vector<uint8_t> heard() const { return {}; }
     /// Value shown at exit, such as the lamps; empty = none.
     virtual std::string shown() const { return ""; }
     /// Whether somebody outside expects simulated time not to run ahead of the wall clock.

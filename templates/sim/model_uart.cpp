@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <deque>
 
@@ -14,13 +15,13 @@ namespace {
 class Uart final : public Model {
 public:
     Uart(Design& d, const ResourceConfig& r)
-        : rx(pin_of(d, r, "rx")), tx(pin_of(d, r, "tx")), bit(1000000000000000ull / static_cast<Time>(r.fact("baud", 115200))), path(r.regs) {
+        : rx(pin_of(d, r, "rx")), tx(pin_of(d, r, "tx")), bit(1000000000000000ull / static_cast<Time>(r.fact("baud", 115200))), path(r.regs), asks(r.asks.begin(), r.asks.end()) {
         rx.set(1);
         if (!path.empty()) listen_at();
     }
     ~Uart() override { close(); }
 
-    Time next() const override { return send_at < sample_at ? (send_at < poll_at ? send_at : poll_at) : (sample_at < poll_at ? sample_at : poll_at); }
+    Time next() const override { return std::min({send_at, sample_at, poll_at, give_up_at}); }
     void before(Time now) override {
         if (now == sample_at) sample(now);
         if (now == poll_at) {
@@ -29,6 +30,10 @@ public:
             if (send_at == NEVER && !inward.empty()) send_at = now + bit;
         }
         if (now == send_at) step(now);
+        if (now == give_up_at) {
+            asks.clear();
+            give_up_at = NEVER;
+        }
     }
     bool watches() const override { return true; }
     void watch(Time now) override {
@@ -47,6 +52,11 @@ public:
     bool real_time() const override { return !path.empty(); }
     /// A client that has gone, or a bus that was not asked for, does not hold the run.
     bool idle() const override { return path.empty() || (served && client < 0); }
+    void finish(Time now) override {
+        if (!asks.empty()) ask(now);
+    }
+    bool finished() const override { return asks.empty(); }
+    std::vector<uint8_t> heard() const override { return answers; }
     void close() override {
         if (client >= 0) ::close(client);
         if (server >= 0) {
@@ -102,6 +112,21 @@ private:
         client = -1;
         outward.clear();
     }
+    /// The next of the asks goes on the line.
+    void ask(Time now) {
+        inward.insert(inward.end(), asks.front().bytes.begin(), asks.front().bytes.end());
+        missing = asks.front().answer;
+        send_at = now + bit;
+        give_up_at = now + (10 * inward.size() + PATIENCE) * bit;
+    }
+    void answered(Time now) {
+        answers.push_back(byte);
+        give_up_at = now + PATIENCE * bit;
+        if (--missing > 0) return;
+        asks.pop_front();
+        give_up_at = NEVER;
+        if (!asks.empty()) ask(now);
+    }
     /// Next bit towards the design: start, eight data bits from bit 0, stop.
     void step(Time now) {
         if (phase == 0) {
@@ -128,8 +153,9 @@ private:
         }
         if (bits >= 1 && bits <= 8) byte = static_cast<uint8_t>(byte >> 1 | (level ? 0x80 : 0));
         if (++bits == 10) {
-            if (level && client >= 0) outward.push_back(byte);
             sample_at = NEVER;
+            if (level && client >= 0) outward.push_back(byte);
+            if (level && missing > 0) answered(now);
             return;
         }
         sample_at = now + bit;
@@ -144,6 +170,12 @@ private:
     unsigned phase = 0, bits = 0;
     uint8_t byte = 0;
     std::deque<uint8_t> inward, outward;
+    /// Bit times of silence after which an answer does not come any more.
+    static constexpr Time PATIENCE = 1000;
+    std::deque<Ask> asks;
+    std::vector<uint8_t> answers;
+    size_t missing = 0;
+    Time give_up_at = NEVER;
 };
 
 /// Lamps: nothing is soldered to them that would act; their state is shown at the end.

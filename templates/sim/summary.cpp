@@ -53,7 +53,9 @@ bool write_summary(const Summary& s, const std::string& path, bool per_frame) {
     for (auto& r : s.resources) {
         o += first ? "\n" : ",\n";
         first = false;
-        o += "{\"name\":" + quoted(r.name) + ",\"class\":" + quoted(r.cls) + ",\"shown\":" + quoted(r.shown) + ",\"wire\":";
+        o += "{\"name\":" + quoted(r.name) + ",\"class\":" + quoted(r.cls) + ",\"shown\":" + quoted(r.shown) + ",\"heard\":[";
+        for (size_t i = 0; i < r.heard.size(); i++) o += (i ? "," : "") + num(r.heard[i]);
+        o += "],\"wire\":";
         if (!r.stats) {
             o += "null}";
             continue;

@@ -9,6 +9,7 @@ struct ResourceSummary {
     std::string name, cls;
     const Stats* stats;
     std::string shown;
+    std::vector<uint8_t> heard;
 };
 struct Summary {
     Time time = 0;

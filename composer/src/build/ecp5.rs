@@ -152,15 +152,7 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     let yosys = tools.yosys()?;
     let commands = [format!("synth_ecp5 {SYNTHESIS} -top {} -json netlist.json", job.top)];
     let log = out("logs/yosys.log");
-    let family = Family::Ecp5;
-    let synthesis = Synthesis {
-        files: job.files,
-        top: job.top,
-        primitives: family.primitives(),
-        black_boxes: family.black_boxes(),
-        commands: &commands,
-        log: &log,
-    };
+    let synthesis = Synthesis { files: job.files, top: job.top, family: Family::Ecp5, commands: &commands, log: &log };
     let synthesized = yosys::run(tools, &yosys, &synthesis)?;
     let netlist = out("netlist.json");
     deliver(&synthesized.folder.join("netlist.json"), &netlist).map_err(io)?;

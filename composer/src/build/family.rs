@@ -48,11 +48,11 @@ impl Family {
         }
     }
 
-    /// Declarations of primitives that those files lack.
+    /// Black boxes of the primitives that are not in those files.
     pub fn black_boxes(self) -> &'static str {
         match self {
             Self::Ecp5 => include_str!("../../hdl/io/ecp5/black_boxes.v"),
-            Self::Xc7 | Self::Xcu | Self::Xcup => "",
+            Self::Xc7 | Self::Xcu | Self::Xcup => include_str!("../../../templates/vendor/cells.sv"),
         }
     }
 
@@ -105,7 +105,7 @@ pub fn synthesize_only(
     let yosys = tools.yosys()?;
     let commands = [family.command(top), "tee -q -o statistics.json stat -json".into()];
     let log = out.join("logs/yosys.log");
-    let job = Synthesis { files, top, primitives: family.primitives(), black_boxes: family.black_boxes(), commands: &commands, log: &log };
+    let job = Synthesis { files, top, family, commands: &commands, log: &log };
     let stored = yosys::run(tools, &yosys, &job)?;
     let text = fs::read_to_string(stored.folder.join("statistics.json")).map_err(|e| tools.cache.trouble(&e))?;
     let cells = cells(&text).map_err(|why| Diagnostic::error("GW0617", format!("what Yosys counted is not readable: {why}")))?;

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::build::deliver;
+use crate::build::family::Family;
 use crate::cache::{Key, Stored};
 use crate::diag::Diagnostic;
 use crate::hdl::Emitted;
@@ -20,21 +21,18 @@ pub struct Synthesis<'a> {
     pub files: &'a [Emitted],
     /// Top module.
     pub top: &'a str,
-    /// Files of Yosys' own folder with the vendor's primitives as black boxes, such as `ecp5/cells_bb.v`.
-    pub primitives: &'a [&'a str],
-    /// Declarations of primitives that no such file has; may be empty.
-    pub black_boxes: &'a str,
+    /// Whose primitives the design may use.
+    pub family: Family,
     /// Commands after the design is read.
     pub commands: &'a [String],
     /// File for what Yosys prints, there also when it fails.
     pub log: &'a Path,
 }
 
-/// Own declarations, while Yosys reads them.
-const BLACK_BOXES: &str = "black_boxes.v";
-
 /// Name of the log among the products.
 const LOG: &str = "yosys.log";
+/// What the names of the files with the family's primitives start with.
+const LIBRARY: &str = "library";
 
 /// Runs Yosys over a design, unless the cache has the result.
 ///
@@ -48,25 +46,23 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
     for file in job.files {
         key = key.field("path", &file.path).field("text", &file.text);
     }
-    for line in job.primitives.iter().copied().chain(job.commands.iter().map(String::as_str)) {
-        key = key.field("line", line);
+    let primitives = tools.primitives(job.family)?;
+    for text in primitives.iter().map(|f| f.text.as_str()).chain(job.commands.iter().map(String::as_str)) {
+        key = key.field("line", text);
     }
-    key = key.field("black-boxes", job.black_boxes);
     let io = |e: std::io::Error| tools.cache.trouble(&e);
     let stored = tools.cache.step("synthesis", &key.finish(), KEEP, |out| {
         let work = tools.cache.temp().map_err(io)?;
         let names = write_all(work.path(), job.files).map_err(io)?;
-        let share = yosys.share();
         let mut read = format!("read_slang --threads 1 --top {}", job.top);
         for name in &names {
             read.push_str(&format!(" {name}"));
         }
-        for name in job.primitives {
-            read.push_str(&format!(" -v {share}/{name}"));
-        }
-        if !job.black_boxes.is_empty() {
-            fs::write(work.path().join(BLACK_BOXES), job.black_boxes).map_err(io)?;
-            read.push_str(&format!(" -v {BLACK_BOXES}"));
+        for (index, file) in primitives.iter().enumerate() {
+            let name = format!("{LIBRARY}{index}.v");
+            // Yosys' cells have no parameters that are real; the number behind the point changes nothing but the cell.
+            fs::write(work.path().join(&name), file.text.replace("parameter real ", "parameter integer ")).map_err(io)?;
+            read.push_str(&format!(" -v {name}"));
         }
         let script = [read].iter().chain(job.commands).map(|line| format!("{line}\n")).collect::<String>();
         fs::write(work.path().join("script.ys"), script).map_err(io)?;
@@ -82,12 +78,13 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
             return Err(refused(job.log));
         }
         fs::copy(job.log, out.join(LOG)).map_err(io)?;
-        for name in names.iter().map(String::as_str).chain([BLACK_BOXES]) {
+        for name in &names {
             let _ = fs::remove_file(work.path().join(name));
         }
         for entry in fs::read_dir(work.path()).map_err(io)? {
             let entry = entry.map_err(io)?;
-            if entry.file_type().map_err(io)?.is_file() && entry.file_name() != "script.ys" {
+            let input = entry.file_name() == "script.ys" || entry.file_name().to_string_lossy().starts_with(LIBRARY);
+            if entry.file_type().map_err(io)?.is_file() && !input {
                 fs::copy(entry.path(), out.join(entry.file_name())).map_err(io)?;
             }
         }

@@ -28,8 +28,8 @@ pub struct SimArgs {
     /// End at this simulated time, such as `10us`, `1.5ms`, `2s`.
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
-    /// Offer the register bus on a stream socket: `unix:PATH`.
-    #[arg(long, value_name = "unix:PATH")]
+    /// Offer the register bus on a stream socket, `unix:PATH`, or read all registers when all input has gone in, `read`.
+    #[arg(long, value_name = "unix:PATH|read")]
     regs: Option<String>,
     /// List the latency of every frame in the JSON summary.
     #[arg(long)]
@@ -65,7 +65,8 @@ pub fn run(args: &SimArgs, talk: bool) -> CommandResult {
     diagnostics.finish(())?;
     let cache = Cache::open()?;
     let generate = Options { dir: args.project.project.clone(), out: args.project.out.clone(), target: Target::Simulation };
-    let (_, plan, warnings) = simulation(&generate, &cache)?;
+    let (made, plan, warnings) = simulation(&generate, &cache)?;
+    options.registers = made.registers();
     let tools = Tools::new(cache, Origin::Pinned, if talk { Talk::Normal } else { Talk::Quiet })?;
     let simulator = sim::build(&plan, trace, &tools)?;
     let summary = sim::run(&simulator, &options)?;
@@ -83,6 +84,9 @@ fn text(summary: &RunSummary) -> String {
         if !resource.shown.is_empty() {
             out.push_str(&format!("  {:<10} {}\n", resource.name, resource.shown));
         }
+    }
+    for r in summary.registers.iter().filter(|r| r.value != 0) {
+        out.push_str(&format!("  {:<30} {}\n", format!("{}.{}", r.instance, r.register), r.value));
     }
     out
 }

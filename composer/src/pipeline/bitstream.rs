@@ -17,6 +17,7 @@ use crate::manifest::project::Project;
 use crate::plugin::types::Target;
 use crate::report;
 use crate::tools::Tools;
+use crate::tools::verilator::LintMessage;
 
 /// What `build` is asked for.
 #[derive(Clone, Debug)]
@@ -49,11 +50,18 @@ pub fn build(tools: &Tools, options: &BuildOptions) -> Result<(Json, String, Dia
             .into());
     }
     let files = emitted(&made)?;
-    let (report, text) = if board.flow.open {
+    let family = family(&board);
+    let linted = lint(tools, &made, &files, Some(family))?;
+    let (mut report, mut text) = if board.flow.open {
         bitstream(tools, options, &made, &board, &files)?
     } else {
-        vendor(tools, &made, &board, &files)?
+        vendor(tools, &made, &board, family, &files)?
     };
+    report["lint"] = json!(linted);
+    for LintMessage { code, place, message, .. } in &linted {
+        let place = place.as_ref().map_or(String::new(), |(file, line, column)| format!("{file}:{line}:{column}: "));
+        text.push_str(&format!("  verilator -Wall: {place}{message} ({code})\n"));
+    }
     let path = made.out.join("report.json");
     write_atomic(&path, pretty(&report).as_bytes())
         .map_err(|e| Diagnostic::error("GW0111", format!("cannot write `{}`: {e}", path.display())))?;
@@ -131,12 +139,31 @@ fn check_delays(board: &Board, lpf: &str, placed: &[Delay]) -> Result<(), Diagno
     diagnostics.finish(()).map(|((), _)| ())
 }
 
-fn vendor(tools: &Tools, made: &Generated, board: &Board, files: &[Emitted]) -> Result<(Json, String), Diagnostics> {
-    let family = match board.yosys_synth() {
+/// What Verilator's `--lint-only -Wall` says about `files`, those of [`emitted`], with the waivers that go with them. `family` is
+/// whose primitives they use; `None` for a simulation.
+///
+/// # Errors
+/// Those of [`crate::tools::Verilator::lint`].
+pub fn lint(tools: &Tools, made: &Generated, files: &[Emitted], family: Option<Family>) -> Result<Vec<LintMessage>, Diagnostic> {
+    let path = made.files.iter().find(|p| p.ends_with("lint.vlt")).map(|p| made.out.join(p)).unwrap_or_default();
+    let text = std::fs::read_to_string(&path).map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", path.display())))?;
+    let mut all = vec![Emitted { path: "lint.vlt".to_owned(), text }];
+    all.extend(files.iter().cloned());
+    let primitives = family.map_or_else(|| Ok(Vec::new()), |family| tools.primitives(family))?;
+    tools.verilator()?.lint(&all, &made.top, &primitives)
+}
+
+/// The family that Yosys synthesizes for.
+pub fn family(board: &Board) -> Family {
+    match board.yosys_synth() {
+        _ if board.flow.open => Family::Ecp5,
         Some(command) if command.contains("xcup") => Family::Xcup,
         Some(command) if command.contains("xcu") => Family::Xcu,
         _ => Family::Xc7,
-    };
+    }
+}
+
+fn vendor(tools: &Tools, made: &Generated, board: &Board, family: Family, files: &[Emitted]) -> Result<(Json, String), Diagnostics> {
     let synthesized = synthesize_only(tools, family, files, &made.top, &made.out)?;
     let script = made.out.join(format!("{}.tcl", super::super::emit::top::ident(&made.name)));
     let text = format!(

@@ -57,6 +57,14 @@ pub struct Generated {
     pub unchanged: bool,
 }
 
+impl Generated {
+    /// The register map, `None` where the design has no registers.
+    pub fn registers(&self) -> Option<Json> {
+        let path = self.files.iter().find(|path| path.ends_with("registers.json"))?;
+        serde_json::from_slice(&std::fs::read(self.out.join(path)).ok()?).ok()
+    }
+}
+
 /// Generates, unless nothing has changed since the last run.
 ///
 /// # Errors
@@ -297,6 +305,10 @@ impl Design {
         if self.target == Target::Simulation {
             let plan = super::simulate::sim_plan(self, &top);
             files.insert("sim/plan.json".into(), pretty(&json!(plan)));
+            if !self.registers.blocks.is_empty() {
+                let made = emit::registers::files(&self.elaborated.project.name.value, &self.registers)?;
+                files.insert("sim/registers.json".into(), made.json);
+            }
         } else {
             self.documents(&mut files)?;
             if let Some(level) = self.constraints(&mut files, &mut ordered)? {

@@ -22,4 +22,4 @@ pub fn is_tool_failure(code: &str) -> bool {
 pub use build::{Simulator, Trace, build};
 pub use plan::{Clock, PinDelay, Reset, Resource, SimPlan, SvFile};
 pub use run::{DRAIN_FS, Latency, ResourceSummary, RunOptions, RunSummary, WireSummary, run};
-pub use wire::{Regs, Wire, WireKind};
+pub use wire::{Regs, RegsKind, Wire, WireKind};

@@ -9,8 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use super::build::{Simulator, Trace};
 use super::class;
-use super::wire::{Regs, Wire, WireKind, assign};
+use super::wire::{Regs, RegsKind, Wire, WireKind, assign};
 use crate::diag::{Diagnostic, Diagnostics};
+use crate::regs_client::{self, Reading};
 
 /// How long a file wire runs on after the last frame, in femtoseconds: 200 us. A jumbo frame takes 72 us at 1 Gbit/s, and
 /// a design may store a whole one before it answers.
@@ -21,8 +22,10 @@ pub const DRAIN_FS: u64 = 200_000_000_000;
 pub struct RunOptions {
     /// What the ends of the design's links are tied to.
     pub wires: Vec<Wire>,
-    /// Where the bytes of a serial line are offered.
+    /// What is done with the register bus.
     pub regs: Option<Regs>,
+    /// The design's `registers.json`, for [`RegsKind::Read`].
+    pub registers: Option<serde_json::Value>,
     /// Trace file; the simulator must have been built for its format.
     pub trace: Option<PathBuf>,
     /// Simulated time at which the run ends, femtoseconds.
@@ -46,6 +49,9 @@ pub struct RunSummary {
     pub ended_by: String,
     /// Every resource with a model.
     pub resources: Vec<ResourceSummary>,
+    /// What the registers held at the end, with [`RegsKind::Read`].
+    #[serde(default)]
+    pub registers: Vec<Reading>,
     #[serde(skip_serializing, default)]
     errors: Vec<RunError>,
 }
@@ -59,6 +65,9 @@ pub struct ResourceSummary {
     pub class: String,
     /// State at the end, such as that of the lamps; empty if there is nothing to show.
     pub shown: String,
+    /// Bytes that answered what was asked over a serial line.
+    #[serde(skip_serializing, default)]
+    heard: Vec<u8>,
     /// Counters, for classes that carry Ethernet frames.
     pub wire: Option<WireSummary>,
 }
@@ -118,6 +127,11 @@ struct RunError {
 }
 
 impl RunSummary {
+    /// What a register held at the end.
+    pub fn register(&self, instance: &str, name: &str) -> Option<u32> {
+        self.registers.iter().find(|r| r.instance == instance && r.register == name).map(|r| r.value)
+    }
+
     /// The counters of a resource.
     pub fn wire(&self, name: &str) -> Option<&WireSummary> {
         self.resources.iter().find(|r| r.name == name)?.wire.as_ref()
@@ -137,7 +151,7 @@ pub fn run(simulator: &Simulator, options: &RunOptions) -> Result<RunSummary, Di
     let status =
         wait(Command::new(&simulator.program).arg(&path)).map_err(|e| failed(format!("`{}`: {e}", simulator.program.display())))?;
     let text = std::fs::read_to_string(folder.path().join("summary.json"));
-    let summary: RunSummary = match text.ok().and_then(|t| serde_json::from_str(&t).ok()) {
+    let mut summary: RunSummary = match text.ok().and_then(|t| serde_json::from_str(&t).ok()) {
         Some(summary) => summary,
         None => return Err(failed(format!("it left no summary ({status})")).into()),
     };
@@ -155,6 +169,14 @@ pub fn run(simulator: &Simulator, options: &RunOptions) -> Result<RunSummary, Di
         let message = format!("`{}`: {} set-up or hold times were missed: {first}", resource.name, wire.window_violations);
         diagnostics
             .push(Diagnostic::error("GW0720", message).help("the board's `rx-delay-ps` and `tx-delay-ps` do not fit the PHY's own delays"));
+    }
+    let reads = options.regs.as_ref().is_some_and(|regs| regs.kind == RegsKind::Read);
+    if let Some(map) = options.registers.as_ref().filter(|_| reads && summary.ended_by == "input") {
+        let heard = summary.resources.iter_mut().flat_map(|r| std::mem::take(&mut r.heard)).collect();
+        match regs_client::replay(map, heard) {
+            Ok(readings) => summary.registers = readings,
+            Err(error) => diagnostics.push(Diagnostic::error("GW0716", format!("the registers could not be read: {error}"))),
+        }
     }
     diagnostics.finish(summary).map(|(summary, _)| summary)
 }
@@ -236,7 +258,17 @@ fn config(simulator: &Simulator, options: &RunOptions, folder: &Path) -> Result<
             line(&["fact", &resource.name, "active-low", "1"])?;
         }
         if let Some((_, regs)) = regs.as_ref().filter(|(name, _)| *name == resource.name) {
-            line(&["regs", &resource.name, &path_text(&regs.path)?])?;
+            match &regs.kind {
+                RegsKind::Unix(path) => line(&["regs", &resource.name, &path_text(path)?])?,
+                RegsKind::Read => {
+                    let none = || Diagnostic::error("GW0716", "the registers could not be read: the design has none");
+                    let script = regs_client::script(options.registers.as_ref().ok_or_else(none)?);
+                    for (bytes, answer) in script.map_err(|e| Diagnostic::error("GW0716", e.to_string()))? {
+                        let hex: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
+                        line(&["ask", &resource.name, &hex, &answer.to_string()])?;
+                    }
+                }
+            }
         }
         for delay in &resource.delays {
             line(&["delay", &resource.name, &delay.pin, &delay.ps.to_string()])?;

@@ -91,13 +91,22 @@ impl FromStr for Wire {
     }
 }
 
-/// `--regs [NAME=]unix:PATH`: a stream socket that carries the bytes of a serial line.
+/// `--regs`: what is done with the serial line that has the register bus.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Regs {
     /// The resource, of class `uart`; may be absent where the project uses one.
     pub resource: Option<String>,
-    /// The socket; made by the run, gone after it.
-    pub path: PathBuf,
+    /// What is at its far end.
+    pub kind: RegsKind,
+}
+
+/// The far end of a serial line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RegsKind {
+    /// A stream socket that carries the line's bytes; made by the run, gone after it.
+    Unix(PathBuf),
+    /// Nobody, until all input has gone in; then all registers are read. Needs [`super::RunOptions::registers`].
+    Read,
 }
 
 impl FromStr for Regs {
@@ -110,10 +119,14 @@ impl FromStr for Regs {
             Some((name, rest)) if !name.contains(':') => (Some(name.to_owned()), rest),
             _ => (None, text),
         };
-        match rest.strip_prefix("unix:").filter(|path| !path.is_empty()) {
-            Some(path) => Ok(Regs { resource, path: path.into() }),
-            None => Err(Diagnostic::error("GW0707", format!("`{text}` is no place for registers")).help("[NAME=]unix:PATH")),
-        }
+        let kind = match rest.strip_prefix("unix:").filter(|path| !path.is_empty()) {
+            Some(path) => RegsKind::Unix(path.into()),
+            None if rest == "read" => RegsKind::Read,
+            None => {
+                return Err(Diagnostic::error("GW0707", format!("`{text}` is no place for registers")).help("[NAME=]unix:PATH or [NAME=]read"));
+            }
+        };
+        Ok(Regs { resource, kind })
     }
 }
 

@@ -21,8 +21,10 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+use crate::build::family::Family;
 use crate::cache::{Cache, Key};
 use crate::diag::Diagnostic;
+use crate::hdl::Emitted;
 use pins::{Pin, Pins};
 pub use talk::Talk;
 
@@ -134,17 +136,25 @@ impl Tools {
         Verilator::find(self)
     }
 
-    /// Files that declare a family's primitives, for [`Verilator::lint`].
+    /// A family's primitives as black boxes, for [`Verilator::lint`] and for Yosys.
     ///
     /// # Errors
     /// As [`Tools::yosys`].
-    pub fn primitives(&self, family: crate::build::family::Family) -> Result<Vec<PathBuf>, Diagnostic> {
+    pub fn primitives(&self, family: Family) -> Result<Vec<Emitted>, Diagnostic> {
         let yosys = self.yosys()?;
         let share = match &yosys.kind {
             Kind::Wasi(command) => command.share.clone(),
             Kind::Native(_) => PathBuf::from(yosys.share()),
         };
-        Ok(family.primitives().iter().map(|name| share.join(name)).collect())
+        let mut files = vec![Emitted { path: "black_boxes.sv".to_owned(), text: family.black_boxes().to_owned() }];
+        for name in family.primitives() {
+            let text = std::fs::read_to_string(share.join(name)).map_err(|e| self.cache.trouble(&e))?;
+            // Xilinx' have no attribute that says so; taken for modules without contents they and all around them vanish.
+            let text = if text.contains("(* blackbox *)") { text } else { text.replace("\nmodule ", "\n(* blackbox *) module ") };
+            files.push(Emitted { path: (*name).to_owned(), text });
+        }
+        files.retain(|f| !f.text.is_empty());
+        Ok(files)
     }
 
     fn find(&self, name: &'static str, pin: &Pin, package: &str, probe: &native::Probe) -> Result<Tool, Diagnostic> {

@@ -154,7 +154,7 @@ impl Verilator {
     ///
     /// # Errors
     /// `GW0601`, `GW0618` (a name that tools would misread), or `GW0606` if Verilator did not start or crashed. What it says about the design is the answer, not an error.
-    pub fn lint(&self, files: &[Emitted], top: &str, library: &[PathBuf]) -> Result<Vec<LintMessage>, Diagnostic> {
+    pub fn lint(&self, files: &[Emitted], top: &str, library: &[Emitted]) -> Result<Vec<LintMessage>, Diagnostic> {
         check_names(files, top)?;
         let io = |e: io::Error| self.cache.trouble(&e);
         let mut key = Key::new("lint").field("tool", &self.identity).field("top", top);
@@ -162,7 +162,7 @@ impl Verilator {
             key = key.field("path", &file.path).field("text", &file.text);
         }
         for file in library {
-            key = key.field("library", fs::read(file).map_err(io)?);
+            key = key.field("library", &file.text);
         }
         let key = key.finish();
         if let Some(messages) = self.cache.get("lint", &key).and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
@@ -181,7 +181,7 @@ impl Verilator {
             let mut waive = String::from("`verilator_config\n");
             for (index, file) in library.iter().enumerate() {
                 let name = format!("library{index}.v");
-                fs::copy(file, work.path().join(&name)).map_err(io)?;
+                fs::write(work.path().join(&name), &file.text).map_err(io)?;
                 waive.push_str(&format!("lint_off -file \"{name}\"\n"));
                 command.args(["-v", &name]);
             }
