@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use gateweave::build::family::Family;
 use gateweave::cache::Cache;
+use gateweave::manifest::board::Board;
 use gateweave::pipeline::bitstream::{self, emitted};
 use gateweave::pipeline::generate::{Options, generate};
 use gateweave::plugin::types::Target;
 use gateweave::tools::{Origin, Talk, Tools};
 
-/// Lints a project and returns its top level in Veryl.
-fn lint(project: &Path, target: Target) -> String {
+/// Lints a project and returns its top level in Veryl. `family` is that of its board's primitives; `None` lints the simulation.
+fn lint(project: &Path, family: Option<Family>) -> String {
+    let target = if family.is_some() { Target::Fpga } else { Target::Simulation };
     let cache = Cache::open().expect("a cache");
     let out = tempfile::tempdir().expect("a folder");
     let options = Options { dir: project.to_owned(), out: Some(out.path().to_owned()), target };
@@ -18,7 +20,6 @@ fn lint(project: &Path, target: Target) -> String {
     let files = emitted(&generated).unwrap_or_else(|d| panic!("{d:?}"));
     assert!(files.len() > 20, "only {} files", files.len());
     let tools = Tools::new(cache, Origin::Pinned, Talk::Quiet).expect("tools.lock");
-    let family = (target == Target::Fpga).then_some(Family::Ecp5);
     let messages = bitstream::lint(&tools, &generated, &files, family).unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(messages.is_empty(), "{messages:#?}");
     let top = generated.files.iter().find(|p| p.parent().is_some_and(|f| f.ends_with("hdl/top")) && p.extension().is_some_and(|e| e == "veryl"));
@@ -32,12 +33,38 @@ fn ping() -> PathBuf {
 
 #[test]
 fn the_bitstreams_hdl_is_free_of_lint() {
-    lint(&ping(), Target::Fpga);
+    lint(&ping(), Some(Family::Ecp5));
+}
+
+/// One board for each set of primitives and each kind of hard MAC; the i5 has its own test.
+const SOME: [&str; 3] = ["nexys-video", "kcu105", "alveo-u250"];
+
+/// `projects/ping` on other boards (all with `GATEWEAVE_ALL_BENCHES`), without its register bridge where there is no serial line.
+#[test]
+fn other_boards_hdl_is_free_of_lint() {
+    let all = std::env::var_os("GATEWEAVE_ALL_BENCHES").is_some();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
+    let text = std::fs::read_to_string(ping().join("project.toml")).expect("the project").replace("../../plugins", &root.join("plugins").to_string_lossy());
+    let mut boards = 0;
+    for file in std::fs::read_dir(root.join("boards")).expect("boards").map(|e| e.expect("an entry").path()).filter(|p| p.is_file()) {
+        let (board, _) = Board::load(&file).unwrap_or_else(|d| panic!("{}: {d:?}", file.display()));
+        if board.is_simulation_only() || !(all || SOME.contains(&board.name.value.as_str())) {
+            continue;
+        }
+        let serial = board.resource("serial0").is_some();
+        let part = if serial { text.as_str() } else { text.split("[instance.regs]").next().unwrap_or_default() };
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("project.toml"), part.replace("colorlight-i5", &board.name.value)).expect("a file");
+        println!("{}", board.name.value);
+        lint(folder.path(), Some(bitstream::family(&board)));
+        boards += 1;
+    }
+    assert!(boards >= if all { 11 } else { SOME.len() }, "only {boards} boards");
 }
 
 #[test]
 fn the_simulations_hdl_is_free_of_lint() {
-    lint(&ping(), Target::Simulation);
+    lint(&ping(), None);
 }
 
 /// Memory with clients of two widths, and wires between instances: arrays of several links, and ports without one.
@@ -65,7 +92,7 @@ links  = { memory = "ram.memory", work = "one.rdma", request = "one.connections"
 plugin = "links"
 "#;
     std::fs::write(folder.path().join("project.toml"), text.replace("ROOT", &root.to_string_lossy())).expect("a file");
-    let top = lint(folder.path(), Target::Simulation);
+    let top = lint(folder.path(), None);
     let squeezed = top.split_whitespace().collect::<String>().replace(",)", ")");
     for part in [
         "instl_ram_memory_clients:'syskinds::axi4[3]#(ADDR_W:32,DATA_W:256",

@@ -1,9 +1,11 @@
-//! `cargo xtask bench`: measurements, as a table on stdout. Nothing here passes or fails; tests assert the work done instead.
+//! `cargo xtask bench`: measurements, as tables on stdout and in the README. Nothing here passes or fails; tests assert the work done instead.
 
 use crate::gateweave::Gateweave;
 use crate::stage::Stage;
-use crate::{places, run, setup};
+use crate::{marked, places, run, setup};
 use anyhow::{Context, Result};
+use serde_json::Value;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -29,13 +31,54 @@ pub fn run() -> Result<ExitCode> {
     gateweave.build_plugins(&stage)?;
     stage.done("");
 
-    let rows = [cold(&gateweave)?, unchanged(&gateweave)?];
-    println!("| measured (release build, {RUNS} runs) | median | least | most | wanted |");
-    println!("|---|---|---|---|---|");
-    for Row { what, median, least, most, wanted } in rows {
-        println!("| {what} | {} | {} | {} | {wanted} |", shown(median), shown(least), shown(most));
+    let mut times = format!("| release build, {RUNS} runs | median | least | most | wanted |\n|---|---|---|---|---|\n");
+    for Row { what, median, least, most, wanted } in [cold(&gateweave)?, unchanged(&gateweave)?] {
+        writeln!(times, "| {what} | {} | {} | {} | {wanted} |", shown(median), shown(least), shown(most))?;
     }
+    let text = format!("{}\n{times}", area(&gateweave)?);
+    println!("{text}");
+    marked::write(&places::root().join("README.md"), "figures", &text)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Seeds of the placement that are tried.
+const SEEDS: [u32; 3] = [1, 2, 3];
+
+/// `TRELLIS_COMB` of LiteEth's MAC and UDP/IP core alone on an ECP5 with the same tools and count.
+const LITEETH: u32 = 3136;
+
+/// The table of what `projects/ping` takes on the Colorlight i5 and of the frequencies that it reaches, one row for each seed.
+fn area(gateweave: &Gateweave) -> Result<String> {
+    let mut table = String::new();
+    for seed in SEEDS {
+        let stage = Stage::start(&format!("projects/ping on the Colorlight i5, seed {seed}"));
+        let out = places::target()?.join(format!("xtask/bench-seed-{seed}"));
+        let (number, to) = (seed.to_string(), out.to_string_lossy().into_owned());
+        // A clock that misses is a figure, too.
+        let arguments = ["build", "projects/ping", "--seed", &number, "--out", &to, "--allow-timing-failure"];
+        gateweave.run(arguments, &format!("bench-seed-{seed}"), Duration::from_secs(1800), &stage)?;
+        let report = std::fs::read_to_string(out.join("report.json"))?;
+        let row = area_row(seed, &serde_json::from_str(&report)?, &mut table)?;
+        stage.done(&row);
+    }
+    writeln!(table, "| LiteEth: MAC and UDP/IP core alone | {LITEETH} |{}", " |".repeat(table.lines().next().unwrap_or_default().matches('|').count() - 3))?;
+    Ok(table)
+}
+
+/// Adds a seed's row, and the head before the first. Returns the row.
+fn area_row(seed: u32, report: &Value, table: &mut String) -> Result<String> {
+    let clocks = report["clocks"].as_array().context("the report has no clocks")?;
+    let mhz = |clock: &Value, key: &str| clock[key].as_f64().map_or("?".to_string(), |mhz| format!("{mhz:.1}"));
+    if table.is_empty() {
+        let heads = clocks.iter().map(|clock| format!(" {}, {} MHz asked |", clock["name"].as_str().unwrap_or("?"), mhz(clock, "asked_mhz")));
+        let heads = heads.collect::<String>();
+        *table = format!("| | TRELLIS_COMB | TRELLIS_FF | DP16KD |{heads}\n|---|---|---|---|{}\n", "---|".repeat(clocks.len()));
+    }
+    let used = |key: &str| report[key]["used"].as_u64().with_context(|| format!("the report has no `{key}`"));
+    let reached = clocks.iter().map(|clock| format!(" {} MHz |", mhz(clock, "reached_mhz"))).collect::<String>();
+    let row = format!("| `projects/ping`, seed {seed} | {} | {} | {} |{reached}", used("lut")?, used("ff")?, used("block-ram")?);
+    writeln!(table, "{row}")?;
+    Ok(row)
 }
 
 fn shown(time: Duration) -> String {
@@ -89,4 +132,22 @@ fn row(stage: Stage, what: &'static str, mut times: Vec<Duration>, wanted: &'sta
     let median = (times[(times.len() - 1) / 2] + times[times.len() / 2]) / 2;
     stage.done(&format!("median {}", shown(median)));
     Row { what, median, least: times[0], most: times[times.len() - 1], wanted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_row_of_the_area() {
+        let clock = |name: &str, reached: f64| json!({ "name": name, "asked_mhz": 62.5, "reached_mhz": reached });
+        let report = json!({ "lut": { "used": 9 }, "ff": { "used": 8 }, "block-ram": { "used": 7 }, "clocks": [clock("sys", 80.26), clock("x", 70.0)] });
+        let mut table = String::new();
+        area_row(1, &report, &mut table).unwrap();
+        let wanted = "| | TRELLIS_COMB | TRELLIS_FF | DP16KD | sys, 62.5 MHz asked | x, 62.5 MHz asked |\n|---|---|---|---|---|---|\n\
+                      | `projects/ping`, seed 1 | 9 | 8 | 7 | 80.3 MHz | 70.0 MHz |\n";
+        assert_eq!(table, wanted);
+        assert!(area_row(1, &json!({ "clocks": [] }), &mut table).is_err());
+    }
 }

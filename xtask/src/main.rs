@@ -6,11 +6,13 @@
 mod accept;
 mod bare;
 mod bench;
+mod boards;
 mod demo;
 mod gateweave;
 mod guest;
 mod interop;
 mod peer;
+mod marked;
 mod places;
 mod run;
 mod setup;
@@ -41,8 +43,10 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
-    /// Measure, and print a table
+    /// Measure, and write the tables of the README
     Bench,
+    /// Build, synthesize and lint projects/ping for every board, and write the table of it into the documents
+    Boards,
     /// Run demo and test in a bare Debian 12 as a plain user (needs root, for debootstrap)
     BareCheck {
         /// Command to run in the fresh clone; may be repeated
@@ -100,6 +104,7 @@ fn main() -> ExitCode {
         Task::Demo => demo::run(),
         Task::Test { all } => suite::run(all),
         Task::Bench => bench::run(),
+        Task::Boards => boards::run(),
         Task::BareCheck { commands, root, keep } => bare::run(&bare::Options { commands, root, keep }),
         Task::Peer(arguments) => peer::run(&arguments),
         Task::Interop(arguments) => interop::run(&arguments),

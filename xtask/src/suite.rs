@@ -8,7 +8,7 @@ use crate::demo::Report;
 use crate::gateweave::Gateweave;
 use crate::guest::image::{self, Image, Made};
 use crate::stage::Stage;
-use crate::{places, run, setup};
+use crate::{boards, places, run, setup};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -97,7 +97,18 @@ pub fn run(all: bool) -> Result<ExitCode> {
             Ok((gateweave, Count::default(), String::new()))
         })
     });
-    tests.stage("tests of gateweave", |stage| cargo_test(Path::new("Cargo.toml"), &["--package", "gateweave"], "test-gateweave", stage));
+    tests.stage("tests of gateweave", |stage| {
+        let mut command = test_command(Path::new("Cargo.toml"), &["--package", "gateweave"])?;
+        if all {
+            command.env("GATEWEAVE_ALL_BENCHES", "1");
+        }
+        counted_test(command, "test-gateweave", stage)
+    });
+    if let Some(gateweave) = gateweave.as_ref().filter(|_| all) {
+        for board in boards::all(gateweave).unwrap_or_default().into_iter().filter(|board| board != "sim") {
+            tests.stage(&format!("projects/ping on {board}"), |stage| boards::one(gateweave, &board, stage).map(|row| ((), ONE, row.sentence())));
+        }
+    }
     tests.stage("tests of the pinned tools", |stage| {
         let scope = ["--package", "gateweave", "--test", "tools", "--", "--ignored", "--test-threads", "1"];
         cargo_test(Path::new("Cargo.toml"), &scope, "test-tools", stage)
@@ -158,9 +169,18 @@ fn guest(tests: &mut Run, no_guest: Option<&str>) -> Option<(Made, Vec<u8>)> {
 
 /// `cargo test --release` with its tests counted.
 fn cargo_test(manifest: &Path, scope: &[&str], log: &str, stage: &Stage) -> Result<((), Count, String)> {
+    counted_test(test_command(manifest, scope)?, log, stage)
+}
+
+fn test_command(manifest: &Path, scope: &[&str]) -> Result<Command> {
     let mut command = Command::new(places::cargo());
     command.args(["test", "--release", "--no-fail-fast", "--manifest-path"]).arg(manifest);
     command.arg("--target-dir").arg(target_for(manifest)?).args(scope).current_dir(places::root());
+    Ok(command)
+}
+
+/// Runs a `cargo test` and adds up its results.
+fn counted_test(mut command: Command, log: &str, stage: &Stage) -> Result<((), Count, String)> {
     let limit = Duration::from_secs(3600);
     match run::streaming_lines(&mut command, log, limit, stage) {
         Ok(lines) => {

@@ -12,7 +12,7 @@ use crate::build::delays::{self, Delay};
 use crate::build::family::Family;
 use crate::build::yosys::{self, Synthesis};
 use crate::build::{Clock, Step, Usage, deliver};
-use crate::cache::{Key, sha256_file};
+use crate::cache::{Key, Stored, sha256_file};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::hdl::Emitted;
 use crate::tools::{Tools, Used};
@@ -136,6 +136,15 @@ pub struct Built {
     pub logs: Vec<PathBuf>,
 }
 
+/// Synthesizes for ECP5: `netlist.json` in the folder of the result.
+///
+/// # Errors
+/// Those of [`yosys::run`].
+pub fn synthesize(tools: &Tools, files: &[Emitted], top: &str, log: &Path) -> Result<Stored, Diagnostic> {
+    let commands = [format!("synth_ecp5 {SYNTHESIS} -top {top} -json netlist.json")];
+    yosys::run(tools, &tools.yosys()?, &Synthesis { files, top, family: Family::Ecp5, commands: &commands, log })
+}
+
 /// Builds a bitstream.
 ///
 /// Products in `job.out`: `netlist.json`, `constraints.lpf`, `placed.config`, `placed.json`, `timing.json`, `NAME.bit`,
@@ -149,11 +158,8 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     let option = job.part.check()?;
     let out = |name: &str| job.out.join(name);
 
-    let yosys = tools.yosys()?;
-    let commands = [format!("synth_ecp5 {SYNTHESIS} -top {} -json netlist.json", job.top)];
     let log = out("logs/yosys.log");
-    let synthesis = Synthesis { files: job.files, top: job.top, family: Family::Ecp5, commands: &commands, log: &log };
-    let synthesized = yosys::run(tools, &yosys, &synthesis)?;
+    let synthesized = synthesize(tools, job.files, job.top, &log)?;
     let netlist = out("netlist.json");
     deliver(&synthesized.folder.join("netlist.json"), &netlist).map_err(io)?;
 
@@ -232,7 +238,7 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
         delays,
         seed: job.seed,
         steps: vec![step("synthesis", &synthesized), step("placement", &placed), step("bitstream", &packed)],
-        tools: vec![yosys.used(), nextpnr.used(), ecppack.used()],
+        tools: vec![tools.yosys()?.used(), nextpnr.used(), ecppack.used()],
         netlist,
         config: out("placed.config"),
         placed: out("placed.json"),

@@ -14,7 +14,7 @@ mod plugin;
 mod show;
 mod sim;
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write as _};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -142,6 +142,11 @@ pub fn main() -> ExitCode {
     finish(cli.format, result)
 }
 
+/// A text and a line's end on standard output. Nobody reads on where a pipe is closed, and that is no fault.
+fn say(text: &str) {
+    let _ = writeln!(std::io::stdout(), "{text}");
+}
+
 fn finish(format: Format, result: CommandResult) -> ExitCode {
     let (data, text, diagnostics) = match result {
         Ok(outcome) => (outcome.data, outcome.text, outcome.diagnostics),
@@ -153,14 +158,11 @@ fn finish(format: Format, result: CommandResult) -> ExitCode {
     match format {
         Format::Json => {
             let json = serde_json::json!({ "ok": !failed, "data": data, "diagnostics": show::json(&diagnostics) });
-            println!("{}", serde_json::to_string_pretty(&json).unwrap_or_default());
+            say(&serde_json::to_string_pretty(&json).unwrap_or_default());
         }
         Format::Human => {
             if !text.is_empty() {
-                print!("{text}");
-                if !text.ends_with('\n') {
-                    println!();
-                }
+                say(text.trim_end_matches('\n'));
             }
             let color = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
             eprint!("{}", show::human(&diagnostics, color));
