@@ -258,6 +258,28 @@ void goodbyes(Bench& b) {
     ok("goodbyes");
 }
 
+/// Depths cross over and are no more than there is.
+void depths(Bench& b) {
+    Remote far{b};
+    far.comm += 400;
+    const unsigned asked[][2] = {{128, 128}, {0, 0}, {16, 2}, {1, 255}, {4, 5}};
+    for (const auto& [responder, initiator] : asked) {
+        far.comm++;
+        Mad m = far.req(7174);
+        m[14] = (m[14] & ~255u) | responder, m[15] = (m[15] & ~255u) | initiator;
+        b.send(far.address, m);
+        const Words r = b.heard(0, REQUEST, "depths");
+        b.ask(0, {2u << 28, r[1]});
+        const Datagram rep = b.expect(REP, "depths");
+        far.take(rep);
+        const unsigned serves = std::min(initiator, 4u), asks = std::min(responder, 4u);
+        CHECK(rep.data(6) >> 16 == (serves << 8 | asks), "REP %08x to %u and %u", rep.data(6), responder, initiator);
+        CHECK(b.fields[r[1] % SLOTS][DEPTHS] == (asks << 8 | serves), "depths %08x to %u and %u", b.fields[r[1] % SLOTS][DEPTHS], responder, initiator);
+        far.leave(0);
+    }
+    ok("depths");
+}
+
 /// Messages with the right IDs from another address, or with wrong IDs from the right one, change nothing.
 void strangers(Bench& b) {
     Remote far{b};
@@ -314,6 +336,7 @@ int main(int argc, char** argv) {
     refusals(b);
     repeats(b);
     goodbyes(b);
+    depths(b);
     strangers(b);
     counters(b);
     return end();
