@@ -266,6 +266,12 @@ fn packet(rng: &mut Rng, shadow: &Shadow, offer: Offer, used: u32) -> Vec<u8> {
                 bytes = resealed;
             }
         }
+        // Another pad count over the same bytes.
+        32 | 33 => {
+            let mut transport = head.packet.encode();
+            transport[1] ^= (1 + rng.below(3) as u8) << 4;
+            bytes = head.wrap(&transport);
+        }
         // More bytes than announced.
         31 => {
             let transport = [head.packet.encode(), vec![0; 4 * (1 + rng.below(3) as usize)]].concat();

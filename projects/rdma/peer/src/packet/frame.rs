@@ -111,6 +111,10 @@ impl Frame {
         if total < 20 + 8 + 12 + 4 {
             return malformed("too short for BTH and ICRC");
         }
+        // A transport packet is padded to words, and so is what is around it.
+        if total % 4 != 0 {
+            return malformed("the length is no multiple of four");
+        }
         let body = &frame[IP..IP + total];
         let pseudo = sum(&body[12..20]) + 17 + udp_length as u32;
         if short(UDP + 6) != 0 && checksum(&body[20..], pseudo) != 0 {
