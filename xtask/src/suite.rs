@@ -65,13 +65,14 @@ impl Run {
 }
 
 /// The plugins with parameters for the conformance kit where one has no default.
-const PLUGINS: [(&str, &str); 6] = [
+const PLUGINS: [(&str, &str); 7] = [
     ("mac", "{}"),
     ("ip-udp", r#"{"mac":"02:47:57:00:00:01","ip":"192.168.7.2/24"}"#),
     ("udp-echo", "{}"),
     ("uart-regs", "{}"),
     ("dram-dma", "{}"),
     ("key-exchanger", r#"{"size":270336}"#),
+    ("rdma-bench", r#"{"size":16384}"#),
 ];
 
 const ONE: Count = Count { passed: 1, failed: 0 };
