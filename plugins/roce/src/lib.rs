@@ -177,7 +177,10 @@ impl Plugin for Roce {
             .prop("checksum", ["none"])
             .prop("continuous", true);
         let memory = Port::client("memory", "gateweave/memory@1", "sys").widths(WIDTHS);
-        let control = Port::provider("control", "gateweave/roce-control@1", "sys").links(0, 1);
+        let control = Port::provider("control", "gateweave/roce-control@1", "sys")
+            .links(0, 1)
+            .prop("queue-pairs", params.queue_pairs)
+            .prop("rd-atomic", params.rd_atomic);
         let rdma = Port::provider("rdma", "gateweave/rdma@1", "sys").links(0, CLIENTS);
         let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
         let registers = COUNTERS.iter().fold(Registers::new(), |registers, (name, doc)| registers.counter(name, doc));
