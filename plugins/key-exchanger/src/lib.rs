@@ -12,7 +12,7 @@ use program::Settings;
 struct Params {
     /// Queue pairs of the transport, a power of two.
     #[serde(default = "four")]
-    #[schemars(range(min = 1, max = 64))]
+    #[schemars(range(min = 1, max = 256))]
     queue_pairs: u32,
     /// Completions that the transport keeps for an application; a connection needs 6.
     #[serde(default = "thirty_two")]

@@ -22,7 +22,7 @@ fn bench_params() -> Params {
 
 #[test]
 fn the_program_fits_for_every_number_of_queue_pairs() {
-    for bits in 0..=6 {
+    for bits in 0..=8 {
         let params = Params { queue_pairs: 1 << bits, size: 1 << 19, ..bench_params() };
         program::assemble(&settings(&params).expect("good parameters")).unwrap_or_else(|e| panic!("{e}"));
     }
