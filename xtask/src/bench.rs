@@ -61,7 +61,11 @@ fn area(gateweave: &Gateweave) -> Result<String> {
         let row = area_row(seed, &serde_json::from_str(&report)?, &mut table)?;
         stage.done(&row);
     }
-    writeln!(table, "| LiteEth: MAC and UDP/IP core alone | {LITEETH} |{}", " |".repeat(table.lines().next().unwrap_or_default().matches('|').count() - 3))?;
+    writeln!(
+        table,
+        "| LiteEth: MAC and UDP/IP core alone | {LITEETH} |{}",
+        " |".repeat(table.lines().next().unwrap_or_default().matches('|').count() - 3)
+    )?;
     Ok(table)
 }
 
@@ -70,7 +74,8 @@ fn area_row(seed: u32, report: &Value, table: &mut String) -> Result<String> {
     let clocks = report["clocks"].as_array().context("the report has no clocks")?;
     let mhz = |clock: &Value, key: &str| clock[key].as_f64().map_or("?".to_string(), |mhz| format!("{mhz:.1}"));
     if table.is_empty() {
-        let heads = clocks.iter().map(|clock| format!(" {}, {} MHz asked |", clock["name"].as_str().unwrap_or("?"), mhz(clock, "asked_mhz")));
+        let heads =
+            clocks.iter().map(|clock| format!(" {}, {} MHz asked |", clock["name"].as_str().unwrap_or("?"), mhz(clock, "asked_mhz")));
         let heads = heads.collect::<String>();
         *table = format!("| | TRELLIS_COMB | TRELLIS_FF | DP16KD |{heads}\n|---|---|---|---|{}\n", "---|".repeat(clocks.len()));
     }

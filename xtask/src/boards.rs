@@ -76,7 +76,12 @@ pub fn all(gateweave: &Gateweave) -> Result<Vec<String>> {
 /// Builds `projects/ping` for a board. A check that fails is an error.
 pub fn one(gateweave: &Gateweave, board: &str, stage: &Stage) -> Result<Row> {
     if board == "sim" {
-        return Ok(Row { board: board.into(), bitstream: "simulation only".into(), synthesized: String::new(), linted: "yes, by the tests".into() });
+        return Ok(Row {
+            board: board.into(),
+            bitstream: "simulation only".into(),
+            synthesized: String::new(),
+            linted: "yes, by the tests".into(),
+        });
     }
     let folder = tempfile::Builder::new().prefix("gateweave-board-").tempdir()?;
     std::fs::write(folder.path().join("project.toml"), project(board)?)?;
@@ -92,14 +97,16 @@ pub fn one(gateweave: &Gateweave, board: &str, stage: &Stage) -> Result<Row> {
 fn project(board: &str) -> Result<String> {
     let text = std::fs::read_to_string(places::root().join("projects/ping/project.toml"))?;
     let pins = std::fs::read_to_string(places::root().join("boards").join(format!("{board}.toml")))?;
-    moved(&text, &places::root().join("plugins"), board, pins.contains("\n[resource.serial0]")).context("projects/ping/project.toml is not as it was")
+    moved(&text, &places::root().join("plugins"), board, pins.contains("\n[resource.serial0]"))
+        .context("projects/ping/project.toml is not as it was")
 }
 
 fn moved(text: &str, plugins: &Path, board: &str, serial: bool) -> Option<String> {
     let bridge = text.find("[instance.regs]")?;
     let text = if serial { text } else { &text[..bridge] };
     let (from, to) = ("\"colorlight-i5\"", format!("\"{board}\""));
-    (text.contains(from) && text.contains("\"../../plugins\"")).then(|| text.replace(from, &to).replace("../../plugins", &plugins.to_string_lossy()))
+    (text.contains(from) && text.contains("\"../../plugins\""))
+        .then(|| text.replace(from, &to).replace("../../plugins", &plugins.to_string_lossy()))
 }
 
 fn row(board: &str, report: &Value) -> Result<Row> {
@@ -154,7 +161,10 @@ mod tests {
                     "clocks": [{ "name": "sys", "asked_mhz": 62.5, "reached_mhz": 80.26, "met": met }] })
         };
         let good = row("x", &placed(true, 4000, json!([]))).unwrap();
-        assert_eq!((good.bitstream.as_str(), good.synthesized.as_str()), ("yes, every clock met; sys 80.3 of 62.5 MHz", "9 LUT, 4000 FF, 7 block RAM"));
+        assert_eq!(
+            (good.bitstream.as_str(), good.synthesized.as_str()),
+            ("yes, every clock met; sys 80.3 of 62.5 MHz", "9 LUT, 4000 FF, 7 block RAM")
+        );
         assert!(row("x", &placed(false, 4000, json!([]))).is_err());
         assert!(row("x", &placed(true, 5, json!([]))).is_err());
         assert!(row("x", &placed(true, 4000, json!([{}]))).is_err());

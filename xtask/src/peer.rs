@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only this program: speed, latency, loss, drops or hostile; may be repeated
+    /// Only this program: speed, latency, cm, loss, drops or hostile; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
     #[command(flatten)]
@@ -88,13 +88,18 @@ fn one(gateweave: &Gateweave, arguments: &Arguments, program: &str, pmtu: u32, r
     let wire = format!("step:{}", socket.display());
     let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, arguments.trace.as_deref(), stage)?;
     let settings = Settings {
-        target: Target { ip: arguments.to, service: tcp_service(arguments.design.port), region: Offer::parse(&arguments.design.region) },
+        target: Target {
+            ip: arguments.to,
+            service: tcp_service(arguments.design.port),
+            region: arguments.design.region.as_deref().and_then(Offer::parse),
+        },
         ip: Ipv4Addr::new(192, 168, 7, 1),
         pmtu,
         gbps: arguments.gbps,
         seed: arguments.seed,
         rounds: arguments.rounds,
         depth: 4,
+        queue_pairs: 4,
         width: arguments.design.width,
         memory: arguments.memory.clone(),
     };

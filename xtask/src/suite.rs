@@ -107,7 +107,9 @@ pub fn run(all: bool) -> Result<ExitCode> {
     });
     if let Some(gateweave) = gateweave.as_ref().filter(|_| all) {
         for board in boards::all(gateweave).unwrap_or_default().into_iter().filter(|board| board != "sim") {
-            tests.stage(&format!("projects/ping on {board}"), |stage| boards::one(gateweave, &board, stage).map(|row| ((), ONE, row.sentence())));
+            tests.stage(&format!("projects/ping on {board}"), |stage| {
+                boards::one(gateweave, &board, stage).map(|row| ((), ONE, row.sentence()))
+            });
         }
     }
     tests.stage("tests of the pinned tools", |stage| {

@@ -1,5 +1,5 @@
 # Runs in the guest that tests. $BOARD, $CASES ("name:limit name:limit ..."), $ECHO (whether the board echoes UDP port 7) and $QUIET (no
-# checks beside the cases), $TEST_PORT and $REGION (what rdma-test uses) and $SELF (this guest's number) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
+# checks beside the cases), $TEST_PORT and $REGION (what rdma-test is given) and $SELF (this guest's number) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
 export PATH=/gateweave:$PATH BOARD SELF TEST_PORT
 rdma link add rxe0 type rxe netdev eth0 || exit 99
 ulimit -l unlimited
@@ -42,7 +42,7 @@ until grep -q ' of ' "$1" 2> /dev/null; do sleep 0.2; done
 SCRIPT
 cat > /run/rdma-test <<SCRIPT
 #!/bin/sh
-exec /gateweave/rdma-test -p $TEST_PORT --region $REGION "\$@"
+exec /gateweave/rdma-test -p $TEST_PORT $REGION "\$@"
 SCRIPT
 chmod 755 /run/expect /run/pinged /run/moving /run/rdma-test
 export PATH=/run:$PATH

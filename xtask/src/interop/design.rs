@@ -16,11 +16,11 @@ pub struct Design {
     /// Clock of the variant, in MHz
     #[arg(long, default_value = "62.5")]
     clock: String,
-    /// The region to use where the board's REP offers none: ADDRESS:RKEY:LENGTH
-    #[arg(long, default_value = "0:0:524288")]
-    pub region: String,
-    /// TCP port of the service that is connected to for it
-    #[arg(long, default_value_t = 7471)]
+    /// The region to use instead of the one that the board's REP offers: ADDRESS:RKEY:LENGTH
+    #[arg(long)]
+    pub region: Option<String>,
+    /// TCP port of the service that offers it
+    #[arg(long, default_value_t = 18515)]
     pub port: u16,
 }
 

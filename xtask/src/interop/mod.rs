@@ -243,7 +243,7 @@ impl Guests<'_> {
         let values = format!(
             "BOARD={BOARD}\nCASES=\"{list}\"\nECHO={echo}\nQUIET={}\nTEST_PORT={port_of_test}\nREGION={}\nSELF={number}\n",
             u8::from(quiet || self.quiet),
-            design.region
+            design.region.as_ref().map_or(String::new(), |region| format!("'--region {region}'"))
         );
         let mut settings = Settings::new(&port.there, &port.here, &(values + include_str!("client.sh")));
         // .2 is the board.

@@ -81,7 +81,7 @@ fn client(lib: &Functions, options: &Options) -> Result<Vec<Report>, String> {
     let domain = Domain::of(lib, id)?;
     let (connection, private_data) = Connection::connect(&channel, id, &domain, options)?;
     let named = options.region.map(|(address, rkey, length)| Offer { address, rkey, length });
-    let offer = Offer::decode(&private_data).or(named).ok_or("the board's REP offers no region; --region names one")?;
+    let offer = named.or(Offer::decode(&private_data)).ok_or("the board's REP offers no region; --region names one")?;
     if options.offset + u64::from(options.size) > u64::from(offer.length) {
         return Err(format!("{} bytes at offset {} do not fit the board's region of {} bytes", options.size, options.offset, offer.length));
     }

@@ -20,7 +20,7 @@ options
   -C COUNT      messages (100)
   -S SIZE       bytes of each (4096)
   -V            compare every byte
-  --region A:K:L  address, key and length of the board's region where its REP offers none
+  --region A:K:L  address, key and length of the board's region, instead of what its REP offers
   --offset N    bytes into the board's region (0)
   --depth N     messages outstanding (8)
   --offer       SEND a record {rkey 4 B, address 8 B} of our region first, so that the board can be requester

@@ -64,7 +64,8 @@ fn wrong_numbers_are_found() {
     expect("msn", changed(nth(Opcode::ACK, 12, |f| f.packet.ext.aeth.as_mut().unwrap().msn = 1)));
     expect("aeth", changed(nth(Opcode::ACK, 2, |f| f.packet.ext.aeth.as_mut().unwrap().syndrome = Syndrome::Other(0x65))));
     expect("udp-port", changed(nth(Opcode::ACK, 0, |f| f.source_port = 0)));
-    expect("pad", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.pad = 1)));
+    // One byte behind nothing: no whole number of words.
+    expect("malformed", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.pad = 1)));
     expect("tver", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.version = 1)));
     expect("opcode", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.opcode = Opcode(0x15))));
 }

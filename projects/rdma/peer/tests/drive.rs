@@ -39,6 +39,15 @@ fn speed_of_a_model_is_the_wires() {
 }
 
 #[test]
+fn the_model_keeps_the_rules_of_cm() {
+    let rules = drive::cm::rules(&mut station(1024), target(), 4).unwrap();
+    assert!(rules.len() > 12);
+    for (rule, result) in rules {
+        assert_eq!(result, Ok(()), "{rule}");
+    }
+}
+
+#[test]
 fn loss_leaves_every_byte_right() {
     for parts in [1_000, 10_000, 50_000] {
         for seed in 0..10 {

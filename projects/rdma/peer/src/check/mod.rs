@@ -122,9 +122,6 @@ impl Checker {
         if bth.pkey & 0x7fff == 0 {
             self.fault(number, "pkey", format!("P_Key {:#06x}", bth.pkey));
         }
-        if usize::from(bth.pad) != frame.packet.payload.len().wrapping_neg() & 3 {
-            self.fault(number, "pad", format!("pad {} behind {} bytes", bth.pad, frame.packet.payload.len()));
-        }
         if frame.source_port < 0xc000 {
             self.fault(number, "udp-port", format!("UDP source port {:#06x}, not from 0xc000", frame.source_port));
         }

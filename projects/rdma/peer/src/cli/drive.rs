@@ -10,12 +10,12 @@ use std::path::Path;
 
 pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
 
-  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency loss drops hostile (default: all)
+  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile (default: all)
 
   --to ADDRESS    the board's address (192.168.7.2)
   --from ADDRESS  ours (192.168.7.1)
   --port PORT     the service whose REP offers a region (18515)
-  --region A:K:L  address, key and length of the region where the REP offers none
+  --region A:K:L  address, key and length of the region, instead of what the REP offers
   --pmtu BYTES    path MTU to ask for (1024)
   --depth N       READs and atomics to ask for (4)
   --gbps N        rate of the link (1)
@@ -34,6 +34,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         seed: 1,
         rounds: 3,
         depth: 4,
+        queue_pairs: 4,
         width: 0,
         memory: String::new(),
     };

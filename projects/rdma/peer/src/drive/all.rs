@@ -1,6 +1,6 @@
 //! The programs by name, with what each prints: for the command line and for `cargo xtask peer`.
 
-use super::{Target, hostile, loss, node, speed};
+use super::{Target, cm, hostile, loss, node, speed};
 use crate::check::{self, Options};
 use crate::live::{Station, Wire};
 use crate::model::Operation;
@@ -22,6 +22,8 @@ pub struct Settings {
     pub rounds: u64,
     /// READs and atomics that we have in flight at most; the board may promise less.
     pub depth: u8,
+    /// Of the board.
+    pub queue_pairs: usize,
     /// For the records only: width of the datapath in bits, kind of memory.
     pub width: u32,
     pub memory: String,
@@ -37,7 +39,7 @@ pub struct Line {
     pub record: Option<String>,
 }
 
-pub const PROGRAMS: &[&str] = &["speed", "latency", "loss", "drops", "hostile"];
+pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile"];
 
 const WRITE: Operation = Operation::Write { imm: None };
 
@@ -105,6 +107,11 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
                 }
             }
         }
+        "cm" => {
+            for (rule, result) in cm::rules(station, target, settings.queue_pairs)? {
+                tell(format!("{rule}{}", result.as_ref().err().map_or(String::new(), |why| format!(": {why}"))), result.is_err(), None);
+            }
+        }
         "drops" => {
             let atomics = [Operation::FetchAdd { add: 5 }, Operation::CompareSwap { compare: 1, swap: 2 }];
             for operation in [WRITE, Operation::Read].into_iter().chain(atomics) {
@@ -120,8 +127,8 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
             found.mismatches.iter().take(10).for_each(|mismatch| tell(mismatch.clone(), true, None));
         }
     }
-    // Hostile packets break the rules that the checker knows.
-    if program != "hostile" {
+    // Hostile packets and wrong REQs break the rules that the checker knows.
+    if program != "hostile" && program != "cm" {
         let report = check::check(&station.records, Options { lossless: matches!(program, "speed" | "latency"), pmtu: None });
         let first = report.faults.first().map_or(String::new(), |fault| format!(": frame {}: {}: {}", fault.frame, fault.rule, fault.text));
         tell(format!("{} frames checked, {} faults{first}", report.roce, report.faults.len()), !report.faults.is_empty(), None);

@@ -4,6 +4,7 @@
 //! `{be64 address, be32 rkey, be32 length}` in the first 16 bytes of the private data.
 
 pub mod all;
+pub mod cm;
 pub mod hostile;
 pub mod loss;
 pub mod speed;
@@ -18,7 +19,7 @@ use std::net::Ipv4Addr;
 pub struct Target {
     pub ip: Ipv4Addr,
     pub service: u64,
-    /// The region where the REP offers none.
+    /// The region to use instead of the one that the REP offers. `hostile` needs all of a region.
     pub region: Option<Offer>,
 }
 
@@ -80,7 +81,7 @@ pub fn connect<W: Wire>(station: &mut Station<W>, target: Target) -> io::Result<
     station.run(now + PATIENCE_NS, |node| !node.events.is_empty())?;
     match station.node.events.pop_front() {
         Some(Event::Connected { private_data, .. }) => {
-            let offer = Offer::decode(&private_data).or(target.region).ok_or_else(|| wrong("the board's REP offers no region".into()))?;
+            let offer = target.region.or(Offer::decode(&private_data)).ok_or_else(|| wrong("the board's REP offers no region".into()))?;
             Ok((id, offer))
         }
         Some(event) => Err(wrong(format!("connecting: {event:?}"))),
@@ -156,6 +157,7 @@ pub fn model_board(target: Target, length: usize, responder_resources: u8) -> cr
     let region = Region { base, length: length as u64, rkey: 0x7705, domain: 1, access: Access::ALL, invalidate: false, valid: true };
     board.memory.regions.push(region);
     board.limits.responder_resources = responder_resources;
+    board.limits.queue_pairs = 4;
     let offer = Offer { address: base, rkey: 0x7705, length: length as u32 };
     board.listeners.insert(target.service, crate::model::Listener { private_data: offer.encode() });
     crate::live::ModelBoard::new(board)

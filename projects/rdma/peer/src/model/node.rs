@@ -4,7 +4,7 @@ use super::connection::{Connection, Phase};
 use super::memory::Memory;
 use super::qp::{Config, Qp};
 use super::{Access, Status};
-use crate::cm::{Drep, Dreq, IpHeader, Mad, Message, QKEY, Rej, Rep, Req, Rtu, gid, reason};
+use crate::cm::{Drep, Dreq, IpHeader, Mad, Message, QKEY, Rej, Rep, Req, Rtu, SidrRep, gid, reason};
 use crate::packet::{Bth, Class, Deth, Extensions, Frame, Opcode, Packet, Refusal, code_of_mtu, mtu_of_code};
 use crate::rng::Rng;
 use std::collections::{BTreeMap, VecDeque};
@@ -365,6 +365,11 @@ impl Node {
                 if let Some(id) = by_ids(self, (dreq.local_comm_id, dreq.remote_comm_id)) {
                     self.disconnected(id);
                 }
+            }
+            Message::SidrReq(request) => {
+                // There are no datagram queue pairs: status 1, not supported.
+                let reply = SidrRep { request_id: request.request_id, status: 1, service_id: request.service_id, ..SidrRep::default() };
+                self.send_mad(peer, &Mad::new(Message::SidrRep(Box::new(reply)), mad.header.transaction));
             }
             Message::Drep(drep) => {
                 if let Some(id) = by_ids(self, (drep.local_comm_id, drep.remote_comm_id)) {
