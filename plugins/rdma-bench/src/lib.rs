@@ -64,7 +64,10 @@ fn registers() -> Registers {
         .value("state", "0 idle, 1 fills the buffer, 2 runs, 3 checks")
         .value("active", "connections now")
         .value("newest", "queue pair of the newest connection")
-        .value("status", "0 = all well; 1 to 15: status of the first completion in error; 0x100: makes no sense; 0x101: completions out of order")
+        .value(
+            "status",
+            "0 = all well; 1 to 15: status of the first completion in error; 0x100: makes no sense; 0x101: completions out of order",
+        )
         .value("done", "requests that completed well")
         .value("cycles_high", "clock cycles from the first request posted to the last completion")
         .value("cycles_low", "low half")
@@ -83,14 +86,22 @@ fn registers() -> Registers {
         .value("key_address_high", "address that belongs to it")
         .value("key_length", "bytes, 0 = not said")
         .at(4 * CONTROL)
-        .control("op", Access::Rw, "0 WRITE, 1 WRITE with immediate, 2 SEND, 3 SEND with immediate, 4 READ, 5 compare and swap, 6 fetch and add")
+        .control(
+            "op",
+            Access::Rw,
+            "0 WRITE, 1 WRITE with immediate, 2 SEND, 3 SEND with immediate, 4 READ, 5 compare and swap, 6 fetch and add",
+        )
         .control("size", Access::Rw, "bytes of a message")
         .control("count", Access::Rw, "messages")
         .control("depth", Access::Rw, "outstanding at a time; 0 = as many as there can be")
         .control("rkey", Access::Rw, "remote key")
         .control("address_high", Access::Rw, "remote address")
         .control("address_low", Access::Rw, "remote address")
-        .control("flags", Access::Rw, "0 fill first, 1 check at the end, 2 fill with the pattern of the inverted seed, 3 use the newest key that was given")
+        .control(
+            "flags",
+            Access::Rw,
+            "0 fill first, 1 check at the end, 2 fill with the pattern of the inverted seed, 3 use the newest key that was given",
+        )
         .control("offset", Access::Rw, "where the span begins in the buffer")
         .control("span", Access::Rw, "bytes that the messages go through, here and there; 0 = one message")
         .control("seed", Access::Rw, "of the pattern")

@@ -10,7 +10,12 @@ fn the_program_fits_for_every_number_of_queue_pairs() {
     for bits in 0..=4 {
         let params = Params { queue_pairs: 1 << bits, completions: 64, ..bench_params() };
         let program = program::assemble(&settings(&params).expect("good parameters")).unwrap_or_else(|e| panic!("{e}"));
-        assert!(program.code.len() <= 1024 && program.data_words <= 512, "{} instructions, {} words", program.code.len(), program.data_words);
+        assert!(
+            program.code.len() <= 1024 && program.data_words <= 512,
+            "{} instructions, {} words",
+            program.code.len(),
+            program.data_words
+        );
     }
 }
 

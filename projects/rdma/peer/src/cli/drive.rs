@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
 
-  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile (default: all)
+  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile requester (default: all)
 
   --to ADDRESS    the board's address (192.168.7.2)
   --from ADDRESS  ours (192.168.7.1)
@@ -22,7 +22,7 @@ pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
   --rounds N      rounds of loss at each rate, thousands of hostile packets (3)
   --seed N        (1)
   --pcap FILE     keep the frames of the last program
-  --model         a model in place of a simulation; SOCKET is left out";
+  --model         a model in place of a simulation, which is no requester; SOCKET is left out";
 
 /// Whether the board passes.
 pub fn run(arguments: &[String]) -> Result<bool, String> {
@@ -63,7 +63,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         (false, Some((socket, programs))) => (Some(*socket), programs.to_vec()),
         (false, None) => return Err(format!("no socket\n{USAGE}")),
     };
-    let programs = if programs.is_empty() { PROGRAMS.to_vec() } else { programs };
+    let all = PROGRAMS.iter().copied().filter(|program| !model || *program != "requester");
+    let programs = if programs.is_empty() { all.collect() } else { programs };
     match socket {
         Some(socket) => {
             let wire = Step::connect(Path::new(socket)).map_err(|error| format!("{socket}: {error}"))?;

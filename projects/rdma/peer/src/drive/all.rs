@@ -1,7 +1,8 @@
 //! The programs by name, with what each prints: for the command line and for `cargo xtask peer`.
 
-use super::{Target, cm, hostile, loss, node, speed};
+use super::{Target, cm, hostile, loss, node, requester, speed};
 use crate::check::{self, Options};
+use crate::cm::tcp_service;
 use crate::live::{Station, Wire};
 use crate::model::Operation;
 use crate::model::link::Faults;
@@ -39,7 +40,10 @@ pub struct Line {
     pub record: Option<String>,
 }
 
-pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile"];
+/// TCP port of the plugin `rdma-bench`.
+const BENCH_PORT: u16 = 18516;
+
+pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile", "requester"];
 
 const WRITE: Operation = Operation::Write { imm: None };
 
@@ -78,7 +82,11 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
                     share * 100.0,
                     found.resends
                 );
-                tell(text, share < 0.995, Some(record(settings, name, found.pmtu, found.size, Some(&found), None)));
+                tell(
+                    text,
+                    share < 0.995,
+                    Some(record(settings, "responder", name, found.pmtu, found.size, Some((found.payload_mb_s, found.limit_mb_s)), None)),
+                );
             }
         }
         "latency" => {
@@ -87,10 +95,11 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
                     let (shortest, longest) = speed::latency(station, target, operation, size, 8)?;
                     let text = format!("{name} of {size} bytes to the first answer: {shortest} to {longest} ns");
                     let pmtu = settings.pmtu;
-                    tell(text, longest > limit, Some(record(settings, name, pmtu, size, None, Some(longest))));
+                    tell(text, longest > limit, Some(record(settings, "responder", name, pmtu, size, None, Some(longest))));
                 }
             }
         }
+        "requester" => requests(station, target, settings, &mut tell)?,
         "loss" => {
             for parts in [1_000, 10_000, 50_000] {
                 for round in 0..settings.rounds {
@@ -136,17 +145,85 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
     Ok(())
 }
 
-fn record(settings: &Settings, op: &str, pmtu: u32, size: u32, found: Option<&speed::Throughput>, latency: Option<u64>) -> String {
+/// The board as requester, on its service `rdma-bench`: every operation and byte, then speed.
+fn requests<W: Wire>(
+    station: &mut Station<W>,
+    target: Target,
+    settings: &Settings,
+    tell: &mut impl FnMut(String, bool, Option<String>),
+) -> io::Result<()> {
+    use requester::{Bench, Command, Request};
+    let bench = Bench::connect(station, Target { service: tcp_service(BENCH_PORT), region: None, ..target })?;
+    let (mut runs, mut wrong) = (0, Vec::new());
+    for request in [Request::Write, Request::Read, Request::Send] {
+        for size in [0, 1, 3, 4, 64, 255, 256, 257, 1023, 1024, 1025, 4096, 4097, 10000] {
+            for (offset, at) in [(0, 0), (1, 0), (2, 3), (67, 5)] {
+                let span = if request == Request::Send || size == 0 { 0 } else { 3 * size };
+                let ran = bench.run(station, Command { offset, at, span, seed: size, ..Command::new(request, size, 6) })?;
+                runs += 1;
+                if ran.status != 0 || ran.done != 6 || ran.wrong != 0 {
+                    wrong.push(format!("{request:?} of {size} bytes from {offset} to {at}: {ran:?}"));
+                }
+            }
+        }
+    }
+    for (request, operand, compare) in [(Request::FetchAdd, 0x1_0000_0001, 0), (Request::CompareSwap, 7, 8), (Request::CompareSwap, 9, 7)] {
+        let ran = bench.run(station, Command { operand, compare, ..Command::new(request, 8, 5) })?;
+        runs += 1;
+        if ran.status != 0 || ran.done != 5 {
+            wrong.push(format!("{request:?}: {ran:?}"));
+        }
+    }
+    tell(format!("{runs} runs of WRITE, READ, SEND and atomics, {} wrong", wrong.len()), !wrong.is_empty(), None);
+    wrong.into_iter().take(10).for_each(|text| tell(text, true, None));
+    for (name, request) in [("WRITE", Request::Write), ("READ", Request::Read), ("SEND", Request::Send)] {
+        for (size, count) in [(4096, 64), (65536, 16)] {
+            let (size, count) = if request == Request::Send { (size, count.min(0x7_0000 / size)) } else { (size, count) };
+            if size > bench.length {
+                continue;
+            }
+            let ran = bench.run(station, Command::new(request, size, count))?;
+            let share = ran.share();
+            let text = format!(
+                "{name} {size} bytes, PMTU {}: {:.2} of {:.2} MB/s, {:.2}%; {} cycles, {} to {} each",
+                settings.pmtu,
+                ran.payload_mb_s,
+                ran.limit_mb_s,
+                share * 100.0,
+                ran.cycles,
+                ran.least,
+                ran.most
+            );
+            let failed = ran.status != 0 || ran.wrong != 0 || share < 0.995 && size == 65536;
+            tell(
+                text,
+                failed,
+                Some(record(settings, "requester", name, settings.pmtu, size, Some((ran.payload_mb_s, ran.limit_mb_s)), None)),
+            );
+        }
+    }
+    for (name, request) in [("WRITE", Request::Write), ("READ", Request::Read)] {
+        let ran = bench.run(station, Command { depth: 1, ..Command::new(request, 64, 20) })?;
+        tell(
+            format!("{name} of 64 bytes, one at a time: {} to {} cycles from request to completion", ran.least, ran.most),
+            ran.status != 0,
+            None,
+        );
+    }
+    bench.disconnect(station)
+}
+
+fn record(settings: &Settings, role: &str, op: &str, pmtu: u32, size: u32, speed: Option<(f64, f64)>, latency: Option<u64>) -> String {
     let number = |value: Option<f64>| value.map_or("null".to_string(), |value| format!("{value:.4}"));
     format!(
-        "{{\"test\": \"peer\", \"role\": \"responder\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
+        "{{\"test\": \"peer\", \"role\": \"{role}\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
          \"memory\": \"{}\", \"payload_mb_s\": {}, \"limit_mb_s\": {}, \"share\": {}, \"latency_ns\": {}}}",
         settings.width,
         settings.gbps,
         settings.memory,
-        number(found.map(|found| found.payload_mb_s)),
-        number(found.map(|found| found.limit_mb_s)),
-        number(found.map(speed::Throughput::share)),
+        number(speed.map(|(payload, _)| payload)),
+        number(speed.map(|(_, limit)| limit)),
+        number(speed.map(|(payload, limit)| payload / limit)),
         latency.map_or("null".to_string(), |ns| ns.to_string())
     )
 }

@@ -7,6 +7,7 @@ pub mod all;
 pub mod cm;
 pub mod hostile;
 pub mod loss;
+pub mod requester;
 pub mod speed;
 
 use crate::live::{Station, Wire};
