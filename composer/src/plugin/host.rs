@@ -139,7 +139,8 @@ fn config(limits: &Limits) -> Config {
     config.consume_fuel(true);
     config.epoch_interruption(true);
     config.max_wasm_stack(limits.stack);
-    config.cranelift_opt_level(OptLevel::Speed);
+    // A plugin runs for milliseconds, and a new one is compiled while its author waits.
+    config.cranelift_opt_level(OptLevel::None);
     // The same answer on every machine.
     config.cranelift_nan_canonicalization(true);
     config.relaxed_simd_deterministic(true);
