@@ -72,7 +72,7 @@ pub fn random<W: Wire>(station: &mut Station<W>, target: Target, faults: Faults,
     }
     let link = |seed| Link::new(0, faults, seed);
     (station.outward, station.inward) = (link(seed ^ 0x5555), link(seed ^ 0xaaaa));
-    let done = complete(station, id, &works, 60_000_000_000)?;
+    let done = complete(station, id, &works, 400_000_000)?;
     let harmed = station.outward.harmed + station.inward.harmed;
     let (rewinds, timeouts) = super::qp(station, id)?.resends();
     let error = done.iter().any(|done| done.status != Status::Success);

@@ -52,8 +52,8 @@ impl Offer {
     }
 }
 
-/// Simulated time that an answer of CM, or a whole exchange, may take.
-pub const PATIENCE_NS: u64 = 2_000_000_000;
+/// Simulated time that an answer of CM, or a whole exchange, may take. A simulation needs a second for each millisecond of it.
+pub const PATIENCE_NS: u64 = 20_000_000;
 
 /// Where our own memory begins.
 pub const LOCAL: u64 = 0x10_0000;
