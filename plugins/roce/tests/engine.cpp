@@ -1,5 +1,6 @@
 // top: bench_engine
 // param: QPS=4
+// param: QPS=64
 //
 // The rules of responder and requester, case by case.
 #include "engine.hpp"
@@ -7,7 +8,7 @@
 using namespace roce;
 using D = Driver<Vdut>;
 
-static constexpr uint32_t QPN = 0x104, PEER = 0x777;
+static constexpr uint32_t QPN = 0x100, PEER = 0x777;
 static std::array<uint32_t, 7> reth(uint64_t va, uint32_t key, uint32_t length, uint32_t imm = 0) {
     return {uint32_t(va >> 32), uint32_t(va), key, length, imm, 0, 0};
 }

@@ -1,5 +1,6 @@
 // top: bench_engine
 // param: QPS=4
+// param: QPS=64
 //
 // Two pairs of queue pairs talk to each other over a wire that drops, repeats, delays and reorders: every byte and every atomic comes out right.
 #include "engine.hpp"

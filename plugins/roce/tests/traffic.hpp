@@ -26,7 +26,7 @@ template <class D> struct Side {
 template <class D> void traffic(D& t, int pmtu, unsigned count) {
     for (auto& b : t.memory) b = uint8_t(rng());
     t.region(3, 7, 1, 0x17, 0, t.memory.size());
-    std::array<Side<D>, 4> side{{{0, 0, 0x110, 0x10000, 0x20000}, {1, 1, 0x221, 0x30000, 0x40000}, {2, 0, 0x332, 0x50000, 0x60000}, {3, 1, 0x443, 0x70000, 0x80000}}};
+    std::array<Side<D>, 4> side{{{0, 0, 0x100, 0x10000, 0x20000}, {1, 1, 0x201, 0x30000, 0x40000}, {2, 0, 0x302, 0x50000, 0x60000}, {3, 1, 0x403, 0x70000, 0x80000}}};
     uint32_t psn[4];
     for (auto& p : psn) p = 0xffffff - uint32_t(below(40));
     for (int i = 0; i < 4; i++)
