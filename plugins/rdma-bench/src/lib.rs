@@ -89,7 +89,7 @@ fn registers() -> Registers {
         .control(
             "op",
             Access::Rw,
-            "0 WRITE, 1 WRITE with immediate, 2 SEND, 3 SEND with immediate, 4 READ, 5 compare and swap, 6 fetch and add",
+            "0 WRITE, 1 WRITE with immediate, 2 SEND, 3 SEND with immediate, 4 READ, 5 compare and swap, 6 fetch and add, 7 WRITE and READ in turn",
         )
         .control("size", Access::Rw, "bytes of a message")
         .control("count", Access::Rw, "messages")

@@ -14,7 +14,7 @@ using namespace world;
 
 constexpr uint32_t BASE = 0x4000, SLOTS = 4, MESSAGES = 128, BUFFER = 16384, BUFFER_AT = BASE + SLOTS * MESSAGES, SIZE = BUFFER_AT + BUFFER - BASE, KEY = 0x305;
 constexpr unsigned DEPTH = 8, COMPLETIONS = 32;
-enum Op { WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD };
+enum Op { WRITE, WRITE_IMM, SEND, SEND_IMM, READ, CMP_SWAP, FETCH_ADD, IN_TURN };
 enum Status { SUCCESS = 0, FLUSHED = 5, ACCESS = 10, INVALID = 0x100 };
 enum Flags { FILL = 1, CHECK_IT = 2, INVERT = 4, GIVEN = 8 };
 enum Register {

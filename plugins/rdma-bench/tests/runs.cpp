@@ -11,8 +11,8 @@ namespace {
 /// A command that fits the peer's memory, of which `room` bytes are used.
 Command random_command(const Peer& p) {
     Command c;
-    c.op = uint32_t(below(7));
-    const bool atomic = c.op >= CMP_SWAP;
+    c.op = uint32_t(below(8));
+    const bool atomic = c.op == CMP_SWAP || c.op == FETCH_ADD;
     c.size = atomic ? 8 : uint32_t(below(4) ? below(400) : below(4097));
     c.count = uint32_t(1 + below(20));
     c.depth = uint32_t(below(12));
@@ -24,6 +24,7 @@ Command random_command(const Peer& p) {
     c.seed = uint32_t(bench::rng());
     c.operand = bench::rng(), c.compare = below(2) ? bench::rng() : 0;
     if (c.op <= SEND_IMM) c.flags = FILL | (below(2) ? INVERT : 0) | (below(2) ? CHECK_IT : 0);
+    if (c.op == IN_TURN) c.flags = FILL | CHECK_IT;
     if (c.op == READ) c.flags = CHECK_IT | (below(2) ? FILL : 0) | (below(2) ? INVERT : 0);
     return c;
 }
@@ -41,16 +42,16 @@ struct Model {
         uint32_t at = 0;
         for (uint32_t n = 0; n < c.count; n++) {
             uint8_t *h = &here[start] + at, *t = there.data() + (c.address - p.address) + at;
-            if (c.op <= WRITE_IMM) std::copy_n(h, c.size, t);
-            if (c.op == READ) std::copy_n(t, c.size, h);
+            if (c.op <= WRITE_IMM || (c.op == IN_TURN && n % 2 == 0)) std::copy_n(h, c.size, t);
+            if (c.op == READ || (c.op == IN_TURN && n % 2)) std::copy_n(t, c.size, h);
             if (c.op == SEND || c.op == SEND_IMM) messages.push_back(Bytes(h, h + c.size));
-            if (c.op >= CMP_SWAP) {
+            if (c.op == CMP_SWAP || c.op == FETCH_ADD) {
                 uint64_t old = 0;
                 for (int i = 7; i >= 0; i--) old = old << 8 | t[i];
                 const uint64_t value = c.op == FETCH_ADD ? old + c.operand : old == c.compare ? c.operand : old;
                 for (int i = 0; i < 8; i++) h[i] = uint8_t(old >> 8 * i), t[i] = uint8_t(value >> 8 * i);
             }
-            at += c.size;
+            if (c.op != IN_TURN || n % 2) at += c.size;
             if (at + c.size > whole) at = 0;
         }
         if (c.flags & CHECK_IT && whole)
@@ -169,7 +170,7 @@ void refused(Board& b, Peer& p) {
     b.percent = 50, b.speed = 20, b.memory_speed = 50;
     const Command good = [&] { Command c; c.size = 64, c.count = 2, c.rkey = p.key, c.address = p.address; return c; }();
     std::vector<Command> wrong(9, good);
-    wrong[0].op = 7, wrong[1].count = 0, wrong[2].op = CMP_SWAP, wrong[3].op = FETCH_ADD, wrong[3].size = 4, wrong[4].size = BUFFER + 1, wrong[5].span = 63;
+    wrong[0].op = 8 + uint32_t(below(100)), wrong[1].count = 0, wrong[2].op = CMP_SWAP, wrong[3].op = FETCH_ADD, wrong[3].size = 4, wrong[4].size = BUFFER + 1, wrong[5].span = 63;
     wrong[6].offset = BUFFER - 63, wrong[7].span = 0xffffffff, wrong[8].offset = 0xffffffc0;
     const uint32_t before = b.get(REFUSED);
     unsigned count = 0;
