@@ -45,6 +45,10 @@ done";
 const BANDWIDTH: &str = "rdma-test -a $BOARD -b -w -C 64 -S 65536 && rdma-test -a $BOARD -b -r -C 64 -S 65536 &&
 rdma-test -a $BOARD -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -B -C 64 -S 65536";
 
+/// The board as requester in our memory; port of the plugin rdma-bench.
+const BY_BOARD: &str = "rdma-test -a $BOARD -p 18516 --by-board -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -p 18516 --by-board -B -C 32 -S 65536 &&
+for size in 1 3 255 1024 1025 4097; do rdma-test -a $BOARD -p 18516 --by-board -b -rw -C 20 -S $size --offset 3 --depth 3 || exit 1; done";
+
 const LOSSY: &str = "rdma-test -a $BOARD -c -C 20 -S 65536 -V --ack-timeout 14 --retries 6 &&
 rdma-test -a $BOARD -c -C 50 -S 1000 -V --ack-timeout 14 --retries 6 &&
 rdma-test -a $BOARD -b -rw -C 32 -S 16384 --ack-timeout 14 --retries 6";
@@ -63,6 +67,8 @@ pub const CASES: &[Case] = &[
     script("rdma-test-sizes-4096", 4200, 600, TEST_SIZES),
     script("rdma-test-bandwidth", 1500, 600, BANDWIDTH),
     script("rdma-test-bandwidth-4096", 4200, 600, BANDWIDTH),
+    script("board-requester", 1500, 600, BY_BOARD),
+    script("board-requester-4096", 4200, 600, BY_BOARD),
     script("connect-2000", 1500, 3600, "rdma-test -a $BOARD --connects 2000"),
     script("connect-4-at-once", 1500, 120, "for n in 1 2 3 4 5; do
     expect '^destroy' cmtime -s $BOARD -p $TEST_PORT -c 4 && ! grep -i -e fail -e error /run/expect.log || exit 1

@@ -3,6 +3,7 @@
 //! It connects by RDMA CM. The board's REP says which region may be used: `{be64 address, be32 rkey, be32 length}` in the first 16
 //! bytes of its private data. Exit status: 0 all came back right, 1 wrong bytes or requests in error, 2 could not run.
 
+mod by_board;
 mod ffi;
 mod modes;
 mod options;
@@ -25,7 +26,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    match modes::run(&lib, &options) {
+    match if options.by_board { by_board::run(&lib, &options) } else { modes::run(&lib, &options) } {
         Ok(reports) => {
             for report in &reports {
                 if options.json {

@@ -16,7 +16,8 @@ modes
   --serve       be the board: offer a region to whoever connects
 
 options
-  -p PORT       port (18515)
+  --by-board    with -b or -B: the board is the requester, in our memory, which is compared (its plugin rdma-bench)
+  -p PORT       port (18515, with --by-board 18516)
   -C COUNT      messages (100)
   -S SIZE       bytes of each (4096)
   -V            compare every byte
@@ -54,6 +55,7 @@ pub struct Options {
     pub offset: u64,
     pub depth: u32,
     pub offer: bool,
+    pub by_board: bool,
     pub ack_timeout: Option<u8>,
     pub retries: u8,
     pub timeout: Duration,
@@ -66,7 +68,7 @@ impl Options {
     /// From the words behind the program's name.
     pub fn parse(words: impl Iterator<Item = String>) -> Result<Options, String> {
         let mut words = words;
-        let mut address = None;
+        let (mut address, mut port) = (None, None);
         let mut options = Options {
             address: Ipv4Addr::UNSPECIFIED,
             port: 18515,
@@ -78,6 +80,7 @@ impl Options {
             offset: 0,
             depth: 8,
             offer: false,
+            by_board: false,
             ack_timeout: None,
             retries: 7,
             timeout: Duration::from_secs(60),
@@ -90,7 +93,7 @@ impl Options {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "-a" => address = Some(number(&word, &value()?)?),
-                "-p" => options.port = number(&word, &value()?)?,
+                "-p" => port = Some(number(&word, &value()?)?),
                 "-c" => modes.push(Mode::Check),
                 "-b" => bandwidth = true,
                 "-w" => write = true,
@@ -106,6 +109,7 @@ impl Options {
                 "--offset" => options.offset = number(&word, &value()?)?,
                 "--depth" => options.depth = number(&word, &value()?)?,
                 "--offer" => options.offer = true,
+                "--by-board" => options.by_board = true,
                 "--ack-timeout" => options.ack_timeout = Some(number(&word, &value()?)?),
                 "--retries" => options.retries = number(&word, &value()?)?,
                 "--timeout" => options.timeout = Duration::from_secs(number(&word, &value()?)?),
@@ -125,6 +129,10 @@ impl Options {
         }
         let [mode] = modes[..] else { return Err(format!("one mode wanted, got {}", modes.len())) };
         options.mode = mode;
+        options.port = port.unwrap_or(if options.by_board { 18516 } else { 18515 });
+        if options.by_board && !matches!(mode, Mode::Bandwidth { .. } | Mode::BothWays) {
+            return Err("--by-board wants -b or -B".to_string());
+        }
         options.address = address.or((mode == Mode::Serve).then_some(Ipv4Addr::UNSPECIFIED)).ok_or("-a ADDRESS is missing")?;
         if options.depth == 0 || options.depth > 1024 {
             return Err(format!("--depth {} is not from 1 to 1024", options.depth));
