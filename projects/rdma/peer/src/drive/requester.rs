@@ -14,6 +14,8 @@ pub enum Request {
     Read = 4,
     CompareSwap = 5,
     FetchAdd = 6,
+    /// In turn, each READ from where the WRITE before it went.
+    WriteAndRead = 7,
 }
 
 /// A command.
@@ -48,6 +50,7 @@ impl Command {
         let flags = match self.request {
             Request::Write | Request::Send => 1,
             Request::Read => 1 | 2 | 4,
+            Request::WriteAndRead => 1 | 2,
             Request::CompareSwap | Request::FetchAdd => 0,
         };
         let address = LOCAL + u64::from(self.at);
@@ -174,7 +177,7 @@ impl Bench {
         let words = words.chunks(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]])).collect::<Vec<_>>();
         let memory = &station.node.memory;
         let same = match request {
-            Request::Write => memory.read(first, content.len()) == Some(&content),
+            Request::Write | Request::WriteAndRead => memory.read(first, content.len()) == Some(&content),
             Request::Send => (0..count).all(|n| memory.read(SENDS + u64::from(n * size), size as usize) == Some(&content[..size as usize])),
             Request::Read => true,
             Request::CompareSwap if old == command.compare => memory.read(first, 8) == Some(&command.operand.to_le_bytes()),
@@ -184,20 +187,32 @@ impl Bench {
         if !same {
             return Err(wrong(format!("{command:?}: our memory is not what it should be")));
         }
-        // Full packets carry the payload, from the first bit of the first to the last of the last, and one gap.
-        let read = request == Request::Read;
-        let frames = if read { &station.entered[entered..] } else { &station.left[left..] };
+        // Full packets carry the payload, from the first bit of the first to the last of the last, and one gap. Where both directions do,
+        // only the time counts in which both are at work: the first READ waits for the first WRITE, and the last stands alone.
         let full = f64::from(self.pmtu) * station.byte_ns;
-        let mut carriers = frames.iter().filter(|frame| (frame.1 - frame.0) as f64 > full);
-        let ns = match (carriers.next(), carriers.next_back()) {
-            (Some(first), Some(last)) => (last.1 - first.0) as f64 + 12.0 * station.byte_ns,
-            _ => f64::INFINITY,
+        let carriers = |frames: &[(u64, u64)]| -> Vec<(u64, u64)> {
+            frames.iter().copied().filter(|frame| (frame.1 - frame.0) as f64 > full).collect()
         };
-        let extension = match (request, size <= self.pmtu) {
-            (Request::Read, true) => 4,
-            (Request::Read, false) => 8,
-            (Request::Send, _) => 0,
-            _ => 16,
+        let (out, back) = (carriers(&station.left[left..]), carriers(&station.entered[entered..]));
+        let bounds = |frames: &[(u64, u64)]| frames.first().zip(frames.last()).map_or((0, 0), |(first, last)| (first.0, last.1));
+        let (from, to) = match request {
+            Request::Read => bounds(&back),
+            Request::WriteAndRead => (bounds(&out).0.max(bounds(&back).0), bounds(&out).1.min(bounds(&back).1)),
+            _ => bounds(&out),
+        };
+        let inside = |frames: &[(u64, u64)]| frames.iter().filter(|frame| frame.0 >= from && frame.1 <= to).count() as f64;
+        let bytes = match request {
+            Request::WriteAndRead => (inside(&out) + inside(&back)) * f64::from(self.pmtu),
+            _ => f64::from(count) * f64::from(size),
+        };
+        let ns = to.saturating_sub(from) as f64 + 12.0 * station.byte_ns;
+        let (write, read) =
+            (limit(size, self.pmtu, 16, station.byte_ns), limit(size, self.pmtu, if size > self.pmtu { 8 } else { 4 }, station.byte_ns));
+        let limit_mb_s = match request {
+            Request::Read => read,
+            Request::WriteAndRead => write + read,
+            Request::Send => limit(size, self.pmtu, 0, station.byte_ns),
+            _ => write,
         };
         if words.len() != 7 || (atomics && size != 8) {
             return Err(wrong(format!("{command:?}: a result of {} words", words.len())));
@@ -209,8 +224,8 @@ impl Bench {
             least: words[4],
             most: words[5],
             wrong: words[6],
-            payload_mb_s: f64::from(count) * f64::from(size) / ns * 1000.0,
-            limit_mb_s: limit(size, self.pmtu, extension, station.byte_ns),
+            payload_mb_s: if from == to { 0.0 } else { bytes / ns * 1000.0 },
+            limit_mb_s,
         })
     }
 }
