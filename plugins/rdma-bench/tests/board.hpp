@@ -106,6 +106,7 @@ struct Board {
     unsigned percent = 50;   // of the streams
     unsigned speed = 3;      // chance per cycle that the transport executes a request
     unsigned memory_speed = 50;
+    uint32_t refuses = 0;    // an address whose accesses end in an error
     bool fresh = true; // the next word of `cq` begins a completion
     std::function<void()> on_cycle = [] {};
 
@@ -342,10 +343,12 @@ struct Board {
                 CHECK(written[i].second == (i + 1 == write.beats), "wlast");
                 for (unsigned k = 0; k < 4; k++) *at(write.address + uint32_t(4 * i) + k) = uint8_t(written[i].first >> 8 * k);
             }
+            d.m_bresp = refuses >= write.address && refuses < write.address + 4 * write.beats ? 2 : 0;
             d.m_bvalid = 1;
         }
         if (read.beats && !d.m_rvalid && chance(memory_speed)) d.m_rvalid = 1;
         d.m_rlast = read.beats == 1;
+        d.m_rresp = read.address == refuses ? 3 : 0;
         d.m_rdata = uint32_t(bench::rng());
         if (d.m_rvalid) {
             d.m_rdata = 0;

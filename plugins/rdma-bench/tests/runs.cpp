@@ -204,6 +204,25 @@ void refused(Board& b, Peer& p) {
     bench::ok("commands that make no sense");
 }
 
+/// Errors of the memory count as wrong words: a fill ends the run, a check goes on.
+void refusing(Board& b, Peer& p) {
+    Command c;
+    c.size = 1000, c.rkey = p.key, c.address = p.address, c.flags = FILL | CHECK_IT;
+    for (unsigned n = 0; n < 10; n++) {
+        c.op = n % 2 ? READ : WRITE, c.flags = n % 2 ? CHECK_IT : FILL;
+        c.offset = uint32_t(below(64));
+        prepare(p, c);
+        if (c.op == READ)
+            for (uint32_t i = 0; i < c.size; i++) p.memory[i] = pattern(c.seed, i + (BUFFER_AT + c.offset) % 64);
+        b.refuses = BUFFER_AT + 64 + 4 * uint32_t(below(200));
+        b.send(p, c);
+        CHECK(b.until([&] { return !p.results.empty(); }), "no result");
+        CHECK(p.results[0][0] == 0 && p.results[0][1] == n % 2 && p.results[0][6] == 1, "%u done, %u wrong", p.results[0][1], p.results[0][6]);
+    }
+    b.refuses = 0;
+    bench::ok("a memory that refuses");
+}
+
 void keys(Board& b, Peer& p) {
     Command c;
     c.size = 256, c.count = 3, c.flags = GIVEN | FILL, c.seed = 5;
@@ -312,6 +331,7 @@ int main(int argc, char** argv) {
     by_message(b, p, 300);
     by_register(b, p, 40);
     refused(b, p);
+    refusing(b, p);
     keys(b, p);
     b.disconnect(p);
     b.rest();
