@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only this program: speed, latency, cm, loss, drops, hostile or requester; may be repeated
+    /// Only this program: speed, latency, cm, loss, drops, hostile, requester or requester-speed; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
     #[command(flatten)]

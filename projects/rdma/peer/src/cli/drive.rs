@@ -10,7 +10,7 @@ use std::path::Path;
 
 pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
 
-  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile requester (default: all)
+  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile requester requester-speed (default: all)
 
   --to ADDRESS    the board's address (192.168.7.2)
   --from ADDRESS  ours (192.168.7.1)
@@ -63,7 +63,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         (false, Some((socket, programs))) => (Some(*socket), programs.to_vec()),
         (false, None) => return Err(format!("no socket\n{USAGE}")),
     };
-    let all = PROGRAMS.iter().copied().filter(|program| !model || *program != "requester");
+    let all = PROGRAMS.iter().copied().filter(|program| !model || !program.starts_with("requester"));
     let programs = if programs.is_empty() { all.collect() } else { programs };
     match socket {
         Some(socket) => {

@@ -43,7 +43,7 @@ pub struct Line {
 /// TCP port of the plugin `rdma-bench`.
 const BENCH_PORT: u16 = 18516;
 
-pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile", "requester"];
+pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile", "requester", "requester-speed"];
 
 const WRITE: Operation = Operation::Write { imm: None };
 
@@ -99,7 +99,8 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
                 }
             }
         }
-        "requester" => requests(station, target, settings, &mut tell)?,
+        "requester" => requests(station, target, &mut tell)?,
+        "requester-speed" => request_speed(station, target, settings, &mut tell)?,
         "loss" => {
             for parts in [1_000, 10_000, 50_000] {
                 for round in 0..settings.rounds {
@@ -145,13 +146,8 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
     Ok(())
 }
 
-/// The board as requester, on its service `rdma-bench`: every operation and byte, then speed.
-fn requests<W: Wire>(
-    station: &mut Station<W>,
-    target: Target,
-    settings: &Settings,
-    tell: &mut impl FnMut(String, bool, Option<String>),
-) -> io::Result<()> {
+/// The board as requester, on its service `rdma-bench`: every operation and byte.
+fn requests<W: Wire>(station: &mut Station<W>, target: Target, tell: &mut impl FnMut(String, bool, Option<String>)) -> io::Result<()> {
     use requester::{Bench, Command, Request};
     let bench = Bench::connect(station, Target { service: tcp_service(BENCH_PORT), region: None, ..target })?;
     let (mut runs, mut wrong) = (0, Vec::new());
@@ -176,6 +172,18 @@ fn requests<W: Wire>(
     }
     tell(format!("{runs} runs of WRITE, READ, SEND and atomics, {} wrong", wrong.len()), !wrong.is_empty(), None);
     wrong.into_iter().take(10).for_each(|text| tell(text, true, None));
+    bench.disconnect(station)
+}
+
+/// The board as requester: how fast.
+fn request_speed<W: Wire>(
+    station: &mut Station<W>,
+    target: Target,
+    settings: &Settings,
+    tell: &mut impl FnMut(String, bool, Option<String>),
+) -> io::Result<()> {
+    use requester::{Bench, Command, Request};
+    let bench = Bench::connect(station, Target { service: tcp_service(BENCH_PORT), region: None, ..target })?;
     for (name, request) in
         [("WRITE", Request::Write), ("READ", Request::Read), ("SEND", Request::Send), ("WRITE and READ", Request::WriteAndRead)]
     {
