@@ -7,6 +7,7 @@ use crate::accept;
 use crate::demo::Report;
 use crate::gateweave::Gateweave;
 use crate::guest::image::{self, Image, Made};
+use crate::interop;
 use crate::stage::Stage;
 use crate::{boards, places, run, setup};
 use anyhow::{Context, Result};
@@ -65,15 +66,20 @@ impl Run {
 }
 
 /// The plugins with parameters for the conformance kit where one has no default.
-const PLUGINS: [(&str, &str); 7] = [
+const PLUGINS: [(&str, &str); 9] = [
     ("mac", "{}"),
     ("ip-udp", r#"{"mac":"02:47:57:00:00:01","ip":"192.168.7.2/24"}"#),
     ("udp-echo", "{}"),
     ("uart-regs", "{}"),
     ("dram-dma", "{}"),
+    ("roce", "{}"),
+    ("cm", r#"{"mac":"02:47:57:00:00:01"}"#),
     ("key-exchanger", r#"{"size":270336}"#),
     ("rdma-bench", r#"{"size":16384}"#),
 ];
+
+/// Programs of Linux against the endpoint that the suite runs; `cargo xtask interop` has more.
+const INTEROP: [&str; 6] = ["rping-once", "rping-sizes", "rdma-client", "ucmatose", "no-listener", "rdma-test-sizes"];
 
 const ONE: Count = Count { passed: 1, failed: 0 };
 
@@ -125,7 +131,7 @@ pub fn run(all: bool) -> Result<ExitCode> {
             });
             if all {
                 tests.stage(&format!("plugin test {plugin}"), |stage| {
-                    let arguments = ["plugin", "test", &format!("plugins/{plugin}")];
+                    let arguments = ["plugin", "test", &format!("plugins/{plugin}"), "--all"];
                     gateweave.run(arguments, &format!("benches-{plugin}"), Duration::from_secs(3600), stage)?;
                     Ok(((), ONE, String::new()))
                 });
@@ -148,6 +154,14 @@ pub fn run(all: bool) -> Result<ExitCode> {
                 Ok(((), ONE, figures.sentence()))
             });
         }
+    }
+
+    if made.is_some() {
+        let cases: &[&str] = if all { &[] } else { &INTEROP };
+        tests.stage("Linux RDMA programs against projects/rdma", |_| {
+            let (passed, failed, faults) = interop::some(cases)?;
+            Ok(((), Count { passed, failed }, faults))
+        });
     }
 
     let Count { passed, failed } = tests.total();

@@ -89,6 +89,26 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     if let Some(unknown) = arguments.case.iter().find(|name| CASES.iter().all(|case| case.name != **name)) {
         bail!("there is no case {unknown}; cargo xtask interop --list names all");
     }
+    Ok(report(&selected(arguments)?))
+}
+
+/// Some cases for the suite: how many rows passed and failed, and what the failed ones say.
+///
+/// # Errors
+/// If the guest, the host programs or the simulation cannot be made.
+pub fn some(cases: &[&str]) -> Result<(u64, u64, String)> {
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+    let line = ["interop"].into_iter().chain(cases.iter().flat_map(|case| ["--case", *case]));
+    let rows = selected(&<Line as clap::Parser>::parse_from(line).arguments)?;
+    let faults = rows.iter().filter_map(|row| Some(format!("{}: {}", row.name, row.error.as_ref()?))).collect::<Vec<_>>();
+    Ok(((rows.len() - faults.len()) as u64, faults.len() as u64, faults.join("\n")))
+}
+
+fn selected(arguments: &Arguments) -> Result<Vec<Row>> {
     let chosen = CASES.iter().filter(|case| arguments.case.is_empty() || arguments.case.iter().any(|name| name == case.name));
     let chosen = chosen.collect::<Vec<_>>();
 
@@ -120,7 +140,7 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for case in chosen.iter().filter(|case| case.kind != Kind::Script) {
         rows.extend(bench.boot(case.name, &[case]));
     }
-    Ok(report(&rows))
+    Ok(rows)
 }
 
 fn report(rows: &[Row]) -> ExitCode {
