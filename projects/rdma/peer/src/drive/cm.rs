@@ -1,7 +1,7 @@
 //! The connection manager: refusals, repeated and stray messages, more connections than there are queue pairs.
 
 use super::{Target, connect, disconnect, wrong};
-use crate::cm::{Dreq, IpHeader, Mad, Message, QKEY, Req, SidrReq, gid, reason};
+use crate::cm::{Dreq, IpHeader, Mad, Message, QKEY, Req, SidrReq, gid, reason, tcp_service};
 use crate::live::{Station, Wire};
 use crate::model::Event;
 use crate::packet::{Bth, Deth, Extensions, Frame, Opcode, Packet};
@@ -81,7 +81,7 @@ pub fn rules<W: Wire>(station: &mut Station<W>, target: Target, queue_pairs: usi
         found.push((name, if right { Ok(()) } else { Err(format!("wanted a REJ for reason {wanted}, got {}", names(&answers))) }));
         Ok(())
     };
-    refusal(station, "no listener: reason 8", reason::INVALID_SERVICE_ID, |req, _| req.service_id += 1)?;
+    refusal(station, "no listener: reason 8", reason::INVALID_SERVICE_ID, |req, _| req.service_id = tcp_service(9999))?;
     refusal(station, "UDP port space: reason 8", reason::INVALID_SERVICE_ID, |req, _| req.service_id ^= 0x17_0000)?;
     refusal(station, "not a reliable connection: reason 9", reason::INVALID_TRANSPORT, |req, _| req.transport_type = 1)?;
     refusal(station, "path MTU code 0: reason 26", reason::INVALID_MTU, |req, _| req.path_mtu = 0)?;
