@@ -116,6 +116,9 @@ fn guest() -> Vec<Gap> {
             gaps.push(gap(tool.to_string(), "the Linux guest is made from Debian's packages; not found".to_string(), &[package]));
         }
     }
+    if run::on_path("tshark").is_none() {
+        gaps.push(gap("tshark".to_string(), "judges the frames of the RDMA tests; not found".to_string(), &["tshark"]));
+    }
     for gap in &mut gaps {
         gap.guest_only = true;
     }
