@@ -36,7 +36,8 @@ void one_after_the_other(Bench& b) {
     b.percent = 50;
     b.run(200000 * TICK);
     b.tx.clear();
-    CHECK(b.counter(UPS) == N, "%u connections came up", b.counter(UPS));
+    const unsigned ups = b.counter(UPS);
+    CHECK(ups == N, "%u connections came up, then %u", ups, b.counter(UPS));
     ok("2000 connections");
 }
 

@@ -60,6 +60,7 @@ struct Bench {
 
     Bench() {
         d.rst = 1;
+        d.arvalid = 0;
         d.rready = 1;
         sim.clock(d.clk, CYCLE, [this] { sample(); }, [this] { drive(); });
         run(5);
