@@ -194,9 +194,10 @@ impl Plugin for Roce {
         let hz = udp.map_or(62_500_000, |w| w.hz);
         let bounded = plan.link("memory").and_then(|w| w.peer.prop("bounded")).and_then(|v| v.as_bool()).unwrap_or(false);
         let stall = plan.link("memory").and_then(|w| w.peer.prop_u64("worst-stall-ns")).unwrap_or(0);
-        // Preamble and headers, 66 bytes, go out before the first byte of payload: a stall that is over by then needs nothing in advance.
+        // Preamble and headers, 62 bytes at least (8, Ethernet 14, IPv4 20, UDP 8, BTH 12), go out before the first byte of payload: a stall
+        // that is over by then needs nothing in advance.
         let stalled = stall * gbps(plan.width("udp"), hz) / 8;
-        let start = if bounded { stalled.saturating_sub(66).next_multiple_of(4).clamp(4, 4096) } else { 4096 };
+        let start = if bounded { stalled.saturating_sub(62).next_multiple_of(4).clamp(4, 4096) } else { 4096 };
         let mut regions: Vec<String> = (params.regions.len()..REGIONS).map(|_| "149'd0".to_owned()).collect();
         regions.extend(params.regions.iter().rev().map(Region::literal));
         Ok(Output::new("roce")

@@ -37,11 +37,15 @@ struct Loop {
     size_t in_at = 0;
     Frame out;
     bool in_packet = false;
-    uint64_t gap = 0, sent = 0, lost = 0, half = 0;
+    // `ip-udp` sends preamble and headers before it takes the first beat, and FCS and gap behind the last: 66 bytes of the wire's time.
+    static constexpr unsigned BEFORE = 50 / B, AFTER = 66 / B + 1 - BEFORE;
+    uint64_t gap = 0, lead = BEFORE, sent = 0, lost = 0, half = 0;
     std::deque<uint64_t> dones;
 
-    // The memory: one write and one read burst at a time, each after `latency`.
-    unsigned latency = 5;
+    // The memory: one write and one read burst at a time, each after `latency`. A packet may start before all its payload is there, so
+    // reads have a worst stall, as `START` wants: `latency`, and REFUSED cycles until the address is taken.
+    static constexpr unsigned REFUSED = 8;
+    unsigned latency = 5, refused = 0;
     struct Burst { uint32_t addr; int beats; uint64_t at; };
     std::deque<Burst> aw, ar;
     std::deque<uint64_t> b;
@@ -88,7 +92,8 @@ struct Loop {
             if (d.tx_last) {
                 in_packet = false;
                 sent++;
-                gap = 66 / B + 1;
+                gap = AFTER;
+                lead = BEFORE;
                 dones.push_back(cycle + 3);
                 CHECK(!d.tx_err, "an aborted packet");
                 CHECK(out.length == out.data.size(), "length %u of %zu", out.length, out.data.size());
@@ -152,10 +157,11 @@ struct Loop {
 
     void drive() {
         if (d.rst) return;
-        // At 1G a word every second cycle, and 66 bytes of a frame that are not ours.
+        // At 1G a word every second cycle.
         half++;
         const bool beat = W > 32 || half % 2;
         if (gap) { if (beat) gap--; d.tx_ready = 0; }
+        else if (lead) { if (beat && d.tx_valid) lead--; d.tx_ready = 0; }
         else d.tx_ready = beat;
         d.tx_done = 0;
         if (!dones.empty() && dones.front() <= cycle) { dones.pop_front(); d.tx_done = 1; }
@@ -186,7 +192,8 @@ struct Loop {
         }
         d.awready = !chance(stall);
         d.wready = !chance(stall);
-        d.arready = ar.size() < 4 && !chance(stall);
+        d.arready = ar.size() < 4 && (refused == REFUSED || !chance(stall));
+        refused = d.arready || ar.size() >= 4 ? 0 : refused + 1;
         d.bvalid = !b.empty() && b.front() <= cycle;
         d.rvalid = !ar.empty() && ar.front().at <= cycle;
         if (d.rvalid) {
