@@ -5,7 +5,7 @@
 // param: C=64 W=256
 //
 // Random bursts at every lane with random strobes, every byte compared, on a memory with pauses that checks its side of the bus;
-// then without pauses, where a client's beat must pass on every cycle.
+// then on one that takes an address when it has all of its data; then without pauses, where a client's beat must pass on every cycle.
 #include "axi4.hpp"
 
 using bench::below;
@@ -26,6 +26,14 @@ struct Memory {
     unsigned percent = 100, latency = 5;
     uint64_t cycle = 0;
     bool rvalid = false, bvalid = false;
+    /// Takes an address when it has the burst's data.
+    bool data_first = false;
+    struct Word {
+        std::array<uint8_t, WB> data;
+        std::array<bool, WB> strobe;
+        bool last;
+    };
+    std::deque<Word> words{};
 
     static unsigned word(unsigned address) { return address / WB * WB; }
 
@@ -41,15 +49,25 @@ struct Memory {
             CHECK(d.m_araddr / 4096 == (word(d.m_araddr) + d.m_arlen * WB) / 4096, "a read across 4096 bytes");
         }
         if (d.m_bvalid && d.m_bready) bvalid = false, answers.pop_front();
-        if (d.m_wvalid && d.m_wready && !writes.empty()) {
-            auto& w = writes.front();
-            for (unsigned i = 0; i < WB; ++i)
-                if (bench::get_byte(d.m_wstrb, i / 8) >> (i % 8) & 1) bytes[w.at + i] = bench::get_byte(d.m_wdata, i);
-            w.at += WB;
-            CHECK(d.m_wlast == (--w.left == 0), "last on the wrong word");
-            if (w.left == 0) answers.push_back(w), answers.back().from = cycle + latency, writes.pop_front();
+        if (d.m_wvalid && d.m_wready) {
+            Word word{};
+            for (unsigned i = 0; i < WB; ++i) {
+                word.data[i] = uint8_t(bench::get_byte(d.m_wdata, i));
+                word.strobe[i] = bench::get_byte(d.m_wstrb, i / 8) >> (i % 8) & 1;
+            }
+            word.last = d.m_wlast;
+            words.push_back(word);
         }
         if (d.m_awvalid && d.m_awready) writes.push_back({word(d.m_awaddr), d.m_awlen + 1u, d.m_awid, 0});
+        while (!writes.empty() && !words.empty()) {
+            auto& w = writes.front();
+            for (unsigned i = 0; i < WB; ++i)
+                if (words.front().strobe[i]) bytes[w.at + i] = words.front().data[i];
+            w.at += WB;
+            CHECK(words.front().last == (--w.left == 0), "last on the wrong word");
+            words.pop_front();
+            if (w.left == 0) answers.push_back(w), answers.back().from = cycle + latency, writes.pop_front();
+        }
     }
 
     void drive() {
@@ -62,8 +80,9 @@ struct Memory {
             d.m_rid = uint8_t(reads.front().id);
         }
         d.m_rresp = 0;
-        d.m_awready = chance(percent);
-        d.m_wready = !writes.empty() && chance(percent);
+        const bool whole = std::any_of(words.begin(), words.end(), [](const Word& w) { return w.last; });
+        d.m_awready = (!data_first || whole) && chance(percent);
+        d.m_wready = (data_first ? !whole : !writes.empty()) && chance(percent);
         bvalid = bvalid || (!answers.empty() && answers.front().from <= cycle && chance(percent));
         d.m_bvalid = bvalid;
         if (bvalid) d.m_bid = uint8_t(answers.front().id);
@@ -91,6 +110,7 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 600; ++i) {
         client.read_percent = unsigned(10 + below(91)), client.write_percent = unsigned(10 + below(91)), client.take_percent = unsigned(10 + below(91));
         memory.percent = unsigned(10 + below(91)), memory.latency = unsigned(below(30));
+        if (i == 300) rest(), memory.data_first = true;
         for (int k = 0; k < 6; ++k) {
             const unsigned beats = unsigned(1 + below(below(3) ? 4 : std::min(256u, 4096 / CB)));
             const auto place = [&] { return (below(2) ? 0 : below(SIZE / 4096) * 4096) + below(below(2) ? 4 * WB / CB : 4096 / CB - beats + 1) * CB; };
@@ -103,6 +123,7 @@ int main(int argc, char** argv) {
         if (below(4) == 0) rest();
     }
     rest();
+    memory.data_first = false;
     memory.percent = client.read_percent = client.write_percent = client.take_percent = 100;
     for (uint64_t at = 0; at < SIZE; at += 8 * CB) client.read(at, 8);
     rest();
