@@ -110,6 +110,72 @@ void full(Bench& b) {
     ok("no free queue pair");
 }
 
+/// All queue pairs are taken and their peers have just been asked for a sign of life. One leaves: its place is free for the REQ that comes right
+/// behind its DREQ. While the application has still to hear of the end, a REQ gets silence, not a refusal, and finds the place when it is repeated.
+void room_again(Bench& b) {
+    b.run(70000 * TICK); // since the last time that somebody looked
+    std::vector<Remote> far;
+    for (unsigned i = 0; i <= SLOTS; i++) {
+        far.push_back({b});
+        far[i].guid[1] += i, far[i].comm = 0x38000 + i, far[i].qpn = 33;
+    }
+    for (unsigned i = 0; i < SLOTS; i++) far[i].connect(7174, 0);
+    b.send(far[SLOTS].address, far[SLOTS].req(7174));
+    for (unsigned i = 0; i < SLOTS; i++) {
+        const uint32_t comm = b.expect(REP, "a sign of life").data(1);
+        for (auto& f : far)
+            if (f.comm == comm) f.rtu();
+    }
+    b.quiet("all have answered");
+
+    const auto welcome = [&](Remote& f, const char* what) {
+        const Words r = b.heard(0, REQUEST, what);
+        b.ask(0, {2u << 28, r[1]});
+        f.take(b.expect(REP, what));
+        f.rtu();
+        b.heard(0, ESTABLISHED, what);
+    };
+    // At every phase of the program's loop.
+    for (unsigned i = 0; i < 2 * SLOTS; i++) {
+        Remote &gone = far[i % (SLOTS + 1)], &next = far[(i + SLOTS) % (SLOTS + 1)];
+        next.comm += 0x100;
+        b.run(bench::below(200));
+        gone.dreq();
+        b.send(next.address, next.req(7174));
+        b.expect(DREP, "room again");
+        b.heard(0, DISCONNECTED, "room again");
+        welcome(next, "room again");
+        if (failures) return;
+    }
+    // Two leave while the application does not listen: the first event waits in its FIFO, the second in its slot. Nobody is refused meanwhile.
+    Remote &gone = far[2 * SLOTS % (SLOTS + 1)], &other = far[(2 * SLOTS + 1) % (SLOTS + 1)], &next = far[3 * SLOTS % (SLOTS + 1)];
+    b.listening[0] = false;
+    for (Remote* f : {&gone, &other}) {
+        f->dreq();
+        b.expect(DREP, "room later");
+        f->comm += 0x100;
+    }
+    next.comm += 0x100;
+    b.send(next.address, next.req(7174));
+    b.send(gone.address, gone.req(7174));
+    b.quiet("room later");
+    b.listening[0] = true;
+    // Events of different connections come in any order.
+    CHECK(b.until([&] { return b.told[0].size() == 3; }), "%zu events, not 3", b.told[0].size());
+    const auto asked = std::find_if(b.told[0].begin(), b.told[0].end(), [](const Words& w) { return w[0] >> 28 == REQUEST; });
+    if (asked != b.told[0].end()) std::rotate(b.told[0].begin(), asked, asked + 1);
+    const Words request = b.heard(0, REQUEST, "room later");
+    b.heard(0, DISCONNECTED, "room later");
+    b.heard(0, DISCONNECTED, "room later");
+    b.told[0].push_back(request);
+    welcome(next, "room later");
+    b.send(gone.address, gone.req(7174));
+    welcome(gone, "room later");
+    for (auto& f : far)
+        if (&f != &other) f.leave(0);
+    ok("room again when a peer has gone");
+}
+
 /// REQs without RTU fill all slots; the oldest that has had to wait gives way.
 void half_open(Bench& b) {
     std::vector<Remote> far;
@@ -254,6 +320,7 @@ int main(int argc, char** argv) {
     one_after_the_other(b);
     without_goodbye(b);
     full(b);
+    room_again(b);
     if (SLOTS == 4) half_open(b); // more take longer to make than a timeout
     deaf(b);
     services(b);
