@@ -216,7 +216,8 @@ struct World {
             const Bytes bytes = q.incoming.front();
             const Receive r = q.rq.front();
             q.incoming.pop_front();
-            if (bytes.size() > r.length) return fail(q, 1);
+            // The fault is the peer's: of our own requests none has failed.
+            if (bytes.size() > r.length) return fail(q, FLUSHED);
             q.rq.pop_front();
             std::copy(bytes.begin(), bytes.end(), at(r.address));
             complete(q, SUCCESS, SEND, true, r.id, uint32_t(bytes.size()));
