@@ -43,8 +43,8 @@ enum Task {
         #[arg(long)]
         all: bool,
     },
-    /// Measure, and write the tables of the README
-    Bench,
+    /// Measure, and write bench.json and the tables and plots of the README
+    Bench(bench::Arguments),
     /// Build, synthesize and lint projects/ping for every board, and write the table of it into the documents
     Boards,
     /// Run demo and test in a bare Debian 12 as a plain user (needs root, for debootstrap)
@@ -103,7 +103,7 @@ fn main() -> ExitCode {
         Task::Setup => setup_command(),
         Task::Demo => demo::run(),
         Task::Test { all } => suite::run(all),
-        Task::Bench => bench::run(),
+        Task::Bench(arguments) => bench::run(&arguments),
         Task::Boards => boards::run(),
         Task::BareCheck { commands, root, keep } => bare::run(&bare::Options { commands, root, keep }),
         Task::Peer(arguments) => peer::run(&arguments),

@@ -7,12 +7,12 @@ use crate::places;
 use crate::stage::Stage;
 use anyhow::{Context, Result};
 use roce_peer::cm::tcp_service;
-use roce_peer::drive::all::{self, PROGRAMS, Settings};
+use roce_peer::drive::all::{self, Line, PROGRAMS, Settings};
 use roce_peer::drive::{Offer, Target};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 #[derive(clap::Args)]
@@ -27,17 +27,14 @@ pub struct Arguments {
     /// Path MTUs, each run by itself
     #[arg(long, default_values_t = [1024, 4096])]
     pmtu: Vec<u32>,
-    /// Rate of the link in Gb/s
-    #[arg(long, default_value_t = 1.0)]
-    gbps: f64,
+    /// IP MTU of the variant; without it the least that carries the path MTU: 1500 or 4200
+    #[arg(long)]
+    mtu: Option<u32>,
     /// Rounds of loss at each rate, thousands of hostile packets
     #[arg(long, default_value_t = 3)]
     rounds: u64,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// For the records: kind of memory
-    #[arg(long, default_value = "bram")]
-    memory: String,
     /// Write records for bench.json here, one a line
     #[arg(long)]
     records: Option<PathBuf>,
@@ -57,7 +54,16 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     for &pmtu in &arguments.pmtu {
         for program in &programs {
             let stage = Stage::start(&format!("peer {program}, PMTU {pmtu}"));
-            match one(&gateweave, arguments, program, pmtu, &mut records, &stage) {
+            let run = Run { design: &arguments.design, mtu: arguments.mtu, trace: arguments.trace.as_deref() };
+            let mut settings = Settings { seed: arguments.seed, rounds: arguments.rounds, ..settings(&arguments.design, pmtu) };
+            settings.target.ip = arguments.to;
+            let mut wrong = 0;
+            let result = one(&gateweave, &run, &settings, program, &stage, |line| {
+                wrong += usize::from(line.failed);
+                println!("{:<8} {}{}", line.program, if line.failed { "FAILED " } else { "" }, line.text);
+                records.extend(line.record);
+            });
+            match result.map(|()| wrong) {
                 Ok(0) => stage.done(""),
                 Ok(wrong) => {
                     failed += wrong;
@@ -78,38 +84,46 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// One program on a simulation of its own; how many of its lines are failures.
-fn one(gateweave: &Gateweave, arguments: &Arguments, program: &str, pmtu: u32, records: &mut Vec<String>, stage: &Stage) -> Result<usize> {
+/// As for a design whose address is the usual one; seed 1, three rounds.
+pub fn settings(design: &Design, pmtu: u32) -> Settings {
+    Settings {
+        target: Target {
+            ip: Ipv4Addr::new(192, 168, 7, 2),
+            service: tcp_service(design.port),
+            region: design.region.as_deref().and_then(Offer::parse),
+        },
+        ip: Ipv4Addr::new(192, 168, 7, 1),
+        pmtu,
+        gbps: f64::from(design.gbps),
+        seed: 1,
+        rounds: 3,
+        depth: 4,
+        queue_pairs: 4,
+        width: design.width,
+        memory: design.memory.name().to_owned(),
+    }
+}
+
+/// What a program runs against.
+pub struct Run<'a> {
+    pub design: &'a Design,
+    /// IP MTU of the variant.
+    pub mtu: Option<u32>,
+    pub trace: Option<&'a Path>,
+}
+
+/// One program on a simulation of its own; `say` gets its lines.
+pub fn one(gateweave: &Gateweave, run: &Run, settings: &Settings, program: &str, stage: &Stage, say: impl FnMut(Line)) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("gateweave-wire-").tempdir()?;
     let socket = folder.path().join("step");
     let (out, keep) = (places::target()?.join("xtask/peer-sim"), places::target()?.join("xtask/peer"));
     std::fs::create_dir_all(&keep)?;
-    let project = arguments.design.folder(folder.path(), if pmtu > 1024 { 4200 } else { 1500 })?;
+    let pmtu = settings.pmtu;
+    let project = run.design.folder(folder.path(), run.mtu.unwrap_or(if pmtu > 1024 { 4200 } else { 1500 }))?;
     let wire = format!("step:{}", socket.display());
-    let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, arguments.trace.as_deref(), stage)?;
-    let settings = Settings {
-        target: Target {
-            ip: arguments.to,
-            service: tcp_service(arguments.design.port),
-            region: arguments.design.region.as_deref().and_then(Offer::parse),
-        },
-        ip: Ipv4Addr::new(192, 168, 7, 1),
-        pmtu,
-        gbps: arguments.gbps,
-        seed: arguments.seed,
-        rounds: arguments.rounds,
-        depth: 4,
-        queue_pairs: 4,
-        width: arguments.design.width,
-        memory: arguments.memory.clone(),
-    };
-    let mut station = all::station(Step::connect(&socket).with_context(|| format!("connecting to {}", socket.display()))?, &settings);
-    let mut wrong = 0;
-    let result = all::run(&mut station, program, &settings, |line| {
-        wrong += usize::from(line.failed);
-        println!("{:<8} {}{}", line.program, if line.failed { "FAILED " } else { "" }, line.text);
-        records.extend(line.record);
-    });
+    let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, run.trace, stage)?;
+    let mut station = all::station(Step::connect(&socket).with_context(|| format!("connecting to {}", socket.display()))?, settings);
+    let result = all::run(&mut station, program, settings, say);
     let capture = keep.join(format!("{program}-{pmtu}.pcap"));
     let mut writer = Writer::new(std::io::BufWriter::new(std::fs::File::create(&capture)?))?;
     station.records.iter().try_for_each(|record| writer.record(record.time_ns, &record.frame))?;
@@ -118,7 +132,7 @@ fn one(gateweave: &Gateweave, arguments: &Arguments, program: &str, pmtu: u32, r
         Ok(()) => {
             // Closing the socket ends the run.
             drop(station);
-            simulation.ended().map(|()| wrong)
+            simulation.ended()
         }
         Err(error) => Err(simulation.explain(error.into())),
     }

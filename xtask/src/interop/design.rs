@@ -1,13 +1,50 @@
-//! The designs that are tried: a project as it is, or `projects/rdma` on board `sim` at any width and MTU.
+//! The designs that are tried: a project as it is, or `projects/rdma` at any width, rate and MTU, on board `sim` or with the SDRAM of the i5.
 
 use crate::places;
 use anyhow::{Context, Result};
 use std::path::{Path, PathBuf};
 
+/// What is behind `dram-dma` in the variant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Memory {
+    /// 1 MiB of block RAM on board `sim`, whose link is a stream
+    Bram,
+    /// The SDRAM chip of the Colorlight i5, whose link is RGMII
+    Sdram,
+}
+
+impl Memory {
+    /// As in `bench.json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Memory::Bram => "bram",
+            Memory::Sdram => "sdram",
+        }
+    }
+
+    fn board(self) -> &'static str {
+        match self {
+            Memory::Bram => "sim",
+            Memory::Sdram => "colorlight-i5",
+        }
+    }
+
+    /// Parameters and links of the instance.
+    fn instance(self) -> &'static str {
+        match self {
+            Memory::Bram => "params = { size = 1048576 }",
+            Memory::Sdram => "params = { backend = \"sdram\", clock-mhz = 100 }\nlinks  = { chip = \"board.sdram0\" }",
+        }
+    }
+}
+
+/// TCP port of the service of the variant that offers a region.
+const SERVICE_PORT: u16 = 18515;
+
 /// Which design.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Design {
-    /// A project as it is, such as projects/rdma; without it a variant of that on board sim, with 1 MiB of block RAM
+    /// A project as it is, such as projects/rdma; without it a variant of that
     #[arg(long)]
     project: Option<PathBuf>,
     /// Bits of the variant's datapath
@@ -16,15 +53,26 @@ pub struct Design {
     /// Clock of the variant, in MHz
     #[arg(long, default_value = "62.5")]
     clock: String,
+    /// Rate of the variant's link in Gb/s
+    #[arg(long, default_value_t = 1)]
+    pub gbps: u32,
+    /// Memory of the variant
+    #[arg(long, value_enum, default_value = "bram")]
+    pub memory: Memory,
     /// The region to use instead of the one that the board's REP offers: ADDRESS:RKEY:LENGTH
     #[arg(long)]
     pub region: Option<String>,
     /// TCP port of the service that offers it
-    #[arg(long, default_value_t = 18515)]
+    #[arg(long, default_value_t = SERVICE_PORT)]
     pub port: u16,
 }
 
 impl Design {
+    /// The variant with `width` bits at `clock` MHz.
+    pub fn variant(width: u32, clock: &str, gbps: u32, memory: Memory) -> Design {
+        Design { project: None, width, clock: clock.to_owned(), gbps, memory, region: None, port: SERVICE_PORT }
+    }
+
     /// The folder of the project; a variant is written to `folder`. `mtu` is IP's.
     pub fn folder(&self, folder: &Path, mtu: u32) -> Result<PathBuf> {
         if let Some(project) = &self.project {
@@ -35,6 +83,9 @@ impl Design {
             .replace("@PLUGINS@", &places::root().join("plugins").to_string_lossy())
             .replace("@WIDTH@", &self.width.to_string())
             .replace("@CLOCK@", &format!("{} MHz", self.clock))
+            .replace("@GBPS@", &self.gbps.to_string())
+            .replace("@BOARD@", self.memory.board())
+            .replace("@MEMORY@", self.memory.instance())
             .replace("@MTU@", &mtu.to_string())
             .replace("@PMTU@", &pmtu.to_string());
         let file = folder.join("project.toml");

@@ -16,7 +16,7 @@ use crate::stage::Stage;
 use crate::{places, run};
 use anyhow::{Context, Result, bail, ensure};
 use cases::{CASES, Case, Kind};
-pub use design::Design;
+pub use design::{Design, Memory};
 use relay::{Port, Relay};
 use roce_peer::model::link::Faults;
 use std::path::{Path, PathBuf};

@@ -72,7 +72,7 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
     match program {
         "speed" => {
             for (name, operation) in [("WRITE", WRITE), ("READ", Operation::Read)] {
-                let found = speed::throughput(station, target, operation, 65536, 16)?;
+                let found = speed::throughput(station, target, operation, 65536, 8)?;
                 let share = found.share();
                 let text = format!(
                     "{name} 64 KiB, PMTU {}: {:.2} of {:.2} MB/s, {:.2}%, {} resends",
@@ -91,7 +91,7 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
         }
         "latency" => {
             for (name, operation, limit) in [("WRITE", WRITE, 600), ("READ", Operation::Read, 800)] {
-                for size in [4, 64, 256, 1024, 4096, 16384] {
+                for size in [4, 16, 64, 256, 1024, 4096, 16384, 65536] {
                     let (shortest, longest) = speed::latency(station, target, operation, size, 8)?;
                     let text = format!("{name} of {size} bytes to the first answer: {shortest} to {longest} ns");
                     let pmtu = settings.pmtu;
@@ -187,7 +187,7 @@ fn request_speed<W: Wire>(
     for (name, request) in
         [("WRITE", Request::Write), ("READ", Request::Read), ("SEND", Request::Send), ("WRITE and READ", Request::WriteAndRead)]
     {
-        for (size, count) in [(4096, 64), (65536, 16)] {
+        for (size, count) in [(4096, 32), (65536, 8)] {
             let count = match request {
                 Request::Send => count.min(0x7_0000 / size),
                 Request::WriteAndRead => 2 * count,
@@ -231,8 +231,9 @@ fn request_speed<W: Wire>(
 
 fn record(settings: &Settings, role: &str, op: &str, pmtu: u32, size: u32, speed: Option<(f64, f64)>, latency: Option<u64>) -> String {
     let number = |value: Option<f64>| value.map_or("null".to_string(), |value| format!("{value:.4}"));
+    let test = if speed.is_some() { "throughput" } else { "latency" };
     format!(
-        "{{\"test\": \"peer\", \"role\": \"{role}\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
+        "{{\"test\": \"{test}\", \"role\": \"{role}\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
          \"memory\": \"{}\", \"payload_mb_s\": {}, \"limit_mb_s\": {}, \"share\": {}, \"latency_ns\": {}}}",
         settings.width,
         settings.gbps,
