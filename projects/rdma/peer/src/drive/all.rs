@@ -1,6 +1,6 @@
 //! The programs by name, with what each prints: for the command line and for `cargo xtask peer`.
 
-use super::{Target, cm, hostile, loss, node, requester, speed};
+use super::{Target, cm, drops, hostile, loss, node, requester, speed};
 use crate::check::{self, Options};
 use crate::cm::tcp_service;
 use crate::live::{Station, Wire};
@@ -43,7 +43,20 @@ pub struct Line {
 /// TCP port of the plugin `rdma-bench`.
 const BENCH_PORT: u16 = 18516;
 
-pub const PROGRAMS: &[&str] = &["speed", "latency", "cm", "loss", "drops", "hostile", "requester", "requester-speed"];
+/// That of the echo in `key-exchanger`.
+const ECHO_PORT: u16 = 7471;
+
+/// In those whose names begin with `requester` the board is one.
+pub const PROGRAMS: &[&str] =
+    &["speed", "latency", "cm", "loss", "drops", "hostile", "requester", "requester-speed", "requester-loss", "requester-drops"];
+
+/// Rate of a fault from which on a queue pair may end in error, in parts of a million.
+const MAY_ERR: u32 = 50_000;
+
+/// ACK timeout of the programs that lose packets on purpose, 4.096 us x 2^n. Of random loss: 1 ms, what a delayed frame takes at most. Of
+/// single drops: 0.26 ms.
+const LOSSY_TIMEOUT: u8 = 8;
+const DROP_TIMEOUT: u8 = 6;
 
 const WRITE: Operation = Operation::Write { imm: None };
 
@@ -101,21 +114,10 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
         }
         "requester" => requests(station, target, &mut tell)?,
         "requester-speed" => request_speed(station, target, settings, &mut tell)?,
-        "loss" => {
-            for parts in [1_000, 10_000, 50_000] {
-                for round in 0..settings.rounds {
-                    let seed = settings.seed * 1_000_000 + round;
-                    let result = loss::random(station, target, Faults::all(parts), seed, 40);
-                    let head = format!("{} of a million, seed {seed}", parts);
-                    match result {
-                        Ok(run) => {
-                            let text = format!("{head}: right; {} harmed, {} rewinds, {} timeouts", run.harmed, run.rewinds, run.timeouts);
-                            tell(text, run.error && parts < 50_000, None);
-                        }
-                        Err(error) => return Err(super::wrong(format!("{head}: {error}"))),
-                    }
-                }
-            }
+        "loss" => matrix(station, settings, &mut tell, |station, faults, seed| loss::random(station, target, faults, seed, 40))?,
+        "requester-loss" => {
+            let target = Target { service: tcp_service(BENCH_PORT), region: None, ..target };
+            matrix(station, settings, &mut tell, |station, faults, seed| loss::by_board(station, target, faults, seed))?;
         }
         "cm" => {
             for (rule, result) in cm::rules(station, target, settings.queue_pairs)? {
@@ -123,12 +125,13 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
             }
         }
         "drops" => {
-            let atomics = [Operation::FetchAdd { add: 5 }, Operation::CompareSwap { compare: 1, swap: 2 }];
+            station.node.limits.ack_timeout = DROP_TIMEOUT;
+            let atomics = [Operation::FetchAdd { add: 5 }, Operation::CompareSwap { compare: 0, swap: 0x1122_3344_5566_7788 }];
             for operation in [WRITE, Operation::Read].into_iter().chain(atomics) {
-                let runs = loss::each_dropped(station, target, operation, 32)?;
-                tell(format!("{operation:?}: right after each of {runs} packets was dropped"), false, None);
+                tell(each_of(&format!("{operation:?}"), drops::responder(station, target, operation)?), false, None);
             }
         }
+        "requester-drops" => request_drops(station, target, &mut tell)?,
         _ => {
             let found = hostile::random(station, target, settings.seed, settings.rounds * 1000)?;
             let (failed, count) = (!found.mismatches.is_empty(), found.mismatches.len());
@@ -144,6 +147,71 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
         tell(format!("{} frames checked, {} faults{first}", report.roce, report.faults.len()), !report.faults.is_empty(), None);
     }
     Ok(())
+}
+
+fn each_of(what: &str, dropped: drops::Dropped) -> String {
+    format!("{what}: right after each of {} packets to the board and {} from it was dropped", dropped.to_board, dropped.from_board)
+}
+
+/// Every kind of fault at every rate, in runs with seeds of their own.
+fn matrix<W: Wire>(
+    station: &mut Station<W>,
+    settings: &Settings,
+    tell: &mut impl FnMut(String, bool, Option<String>),
+    run: impl Fn(&mut Station<W>, Faults, u64) -> io::Result<loss::Run>,
+) -> io::Result<()> {
+    station.node.limits.ack_timeout = LOSSY_TIMEOUT;
+    for (kind, (name, faults)) in loss::KINDS.iter().enumerate() {
+        for (rate, (parts, runs)) in loss::RATES.into_iter().enumerate() {
+            let first = settings.seed * 1_000_000 + kind as u64 * 10_000 + rate as u64 * 1_000;
+            let seeds = first..first + runs * settings.rounds;
+            let head = format!("{name}, {}%, seeds {first} to {}", f64::from(parts) / 10_000.0, seeds.end - 1);
+            let (mut sum, mut errors) = (loss::Run::default(), 0);
+            for seed in seeds {
+                let found = run(station, faults(parts), seed).map_err(|error| super::wrong(format!("{head}: {error}")))?;
+                errors += u64::from(found.error);
+                sum = sum.and(found);
+            }
+            let loss::Run { requests, harmed, rewinds, timeouts, .. } = sum;
+            let text = format!(
+                "{head}: {requests} requests right; {harmed} frames harmed, {rewinds} rewinds, {timeouts} timeouts, {errors} errors"
+            );
+            tell(text, errors > 0 && parts < MAY_ERR, None);
+        }
+    }
+    Ok(())
+}
+
+/// Exactly packet k dropped: SENDs there and back, and the board as requester, each of its operations.
+fn request_drops<W: Wire>(station: &mut Station<W>, target: Target, tell: &mut impl FnMut(String, bool, Option<String>)) -> io::Result<()> {
+    use requester::{Bench, Command, Request};
+    station.node.limits.ack_timeout = DROP_TIMEOUT;
+    let echo = Target { service: tcp_service(ECHO_PORT), region: None, ..target };
+    for imm in [None, Some(0x1234_5678)] {
+        let name = if imm.is_some() { "SEND with immediate, echoed" } else { "SEND, echoed" };
+        tell(each_of(name, drops::echo(station, echo, imm)?), false, None);
+    }
+    let bench = Bench::connect(station, Target { service: tcp_service(BENCH_PORT), region: None, ..target })?;
+    let pmtu = bench.pmtu();
+    for request in [
+        Request::Write,
+        Request::WriteImm,
+        Request::Send,
+        Request::SendImm,
+        Request::Read,
+        Request::WriteAndRead,
+        Request::FetchAdd,
+        Request::CompareSwap,
+    ] {
+        let command = match request {
+            Request::FetchAdd | Request::CompareSwap => Command { operand: 7, ..Command::new(request, 8, 16) },
+            Request::WriteAndRead => Command { span: 4 * (4 * pmtu - 5), ..Command::new(request, 4 * pmtu - 5, 8) },
+            Request::Send | Request::SendImm => Command::new(request, 8 * pmtu - 5, 4),
+            _ => Command { span: 4 * (8 * pmtu - 5), ..Command::new(request, 8 * pmtu - 5, 4) },
+        };
+        tell(each_of(&format!("the board's {request:?}"), drops::requester(station, &bench, command)?), false, None);
+    }
+    bench.disconnect(station)
 }
 
 /// The board as requester, on its service `rdma-bench`: every operation and byte.

@@ -1,5 +1,6 @@
-//! Random work over a wire that harms frames; and every packet of an exchange dropped once. At the end every byte is compared.
+//! Random work over a wire that harms frames, with the board as responder and as requester. At the end every byte is compared.
 
+use super::requester::{Bench, Command, Request};
 use super::{LOCAL, Target, complete, connect, disconnect, read_back, work, wrong};
 use crate::live::{Station, Wire};
 use crate::model::link::{Faults, Link};
@@ -18,6 +19,33 @@ pub struct Run {
     pub timeouts: u64,
     /// The queue pair ended in error, with every request completed.
     pub error: bool,
+}
+
+/// What a wire can do to frames, each for itself and all at once.
+pub const KINDS: [(&str, fn(u32) -> Faults); 6] = [
+    ("drop", |drop| Faults { drop, ..Faults::default() }),
+    ("duplicate", |duplicate| Faults { duplicate, ..Faults::default() }),
+    ("reorder", |reorder| Faults { reorder, ..Faults::default() }),
+    ("delay", |delay| Faults { delay, ..Faults::default() }),
+    ("corrupt", |corrupt| Faults { corrupt, ..Faults::default() }),
+    ("all five", Faults::all),
+];
+
+/// How often, in parts of a million, and how many runs that takes to harm a few frames.
+pub const RATES: [(u32, u64); 3] = [(1_000, 6), (10_000, 3), (50_000, 2)];
+
+impl Run {
+    /// Of several runs.
+    #[must_use]
+    pub fn and(self, other: Run) -> Run {
+        Run {
+            requests: self.requests + other.requests,
+            harmed: self.harmed + other.harmed,
+            rewinds: self.rewinds + other.rewinds,
+            timeouts: self.timeouts + other.timeouts,
+            error: self.error || other.error,
+        }
+    }
 }
 
 /// Bytes of the region that are used, a half for each of results and contents.
@@ -94,65 +122,58 @@ pub fn random<W: Wire>(station: &mut Station<W>, target: Target, faults: Faults,
     Ok(Run { requests, harmed, rewinds, timeouts, error })
 }
 
-/// An exchange of about `packets` packets of `operation` in four messages, once for every packet of either direction dropped.
+/// The board as requester: WRITEs and READs, SENDs and atomics at random places, harmed by `faults`. Our memory is compared after each run of the
+/// board's, and the board compares what it has read. Where its queue pair ended in error, a new connection must be served as if nothing had been:
+/// the service takes no other command before every request of its run has completed.
 ///
 /// # Errors
-/// Those of the wire; a request that fails, a wrong byte.
-pub fn each_dropped<W: Wire>(station: &mut Station<W>, target: Target, operation: Operation, packets: u32) -> io::Result<u64> {
-    let mut runs = 0;
-    for outward in [true, false] {
-        for k in 0..u64::from(packets) + 8 {
-            let mut rng = Rng::new(k);
-            let (id, offer) = connect(station, target)?;
-            let pmtu = super::qp(station, id)?.config.pmtu;
-            let atomic = matches!(operation, Operation::FetchAdd { .. } | Operation::CompareSwap { .. });
-            let length = if atomic { 8 } else { (packets * pmtu / 4 - 5).min(offer.length / 4) };
-            let mut sources = vec![0; 4 * length as usize];
-            rng.fill(&mut sources);
-            station.node.memory.write(LOCAL, &sources);
-            let fill = work(9, Operation::Write { imm: None }, LOCAL, 4 * length, offer.address, &offer);
-            complete(station, id, &[fill], super::PATIENCE_NS)?;
-            let before = sources.clone();
-            rng.fill(&mut sources);
-            station.node.memory.write(LOCAL, &sources);
-            let mut link = Link::new(0, Faults::default(), 0);
-            link.drop_numbers.push(k);
-            if outward {
-                station.outward = link
-            } else {
-                station.inward = link
+/// Those of the wire; a run that neither ends nor errs, a wrong byte.
+pub fn by_board<W: Wire>(station: &mut Station<W>, target: Target, faults: Faults, seed: u64) -> io::Result<Run> {
+    let mut rng = Rng::new(seed);
+    let link = |seed| Link::new(0, faults, seed);
+    let unharmed = || Link::new(0, Faults::default(), 0);
+    let bench = Bench::connect(station, target)?;
+    (station.outward, station.inward) = (link(seed ^ 0x5555), link(seed ^ 0xaaaa));
+    let mut run = Run::default();
+    for (request, count) in
+        [(Request::WriteAndRead, 12), (Request::Send, 8), (Request::FetchAdd, 8), (Request::CompareSwap, 2), (Request::Read, 6)]
+    {
+        let size = if matches!(request, Request::FetchAdd | Request::CompareSwap) { 8 } else { rng.below(2500) as u32 };
+        let (offset, at) = if size == 8 { (0, 0) } else { (rng.below(70) as u32, rng.below(8) as u32) };
+        let span = if size == 8 || request == Request::Send { 0 } else { 4 * size };
+        let values = (rng.next_u64(), rng.next_u64());
+        let command = Command {
+            offset,
+            at,
+            span,
+            seed: rng.next_u64() as u32,
+            operand: values.0,
+            compare: values.1,
+            ..Command::new(request, size, count)
+        };
+        run.requests += u64::from(count);
+        match bench.run(station, command) {
+            Ok(ran) if ran.status == 0 && ran.done == count && ran.wrong == 0 => {}
+            Ok(ran) => return Err(wrong(format!("seed {seed}: {command:?}: {ran:?}"))),
+            Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {
+                run.error = true;
+                break;
             }
-            let place = |n: u64| n * u64::from(length);
-            let works = (0..4).map(|n| work(n, operation, LOCAL + place(n), length, offer.address + place(n), &offer)).collect::<Vec<_>>();
-            let done = complete(station, id, &works, super::PATIENCE_NS)?;
-            (station.outward, station.inward) = (Link::new(0, Faults::default(), 0), Link::new(0, Faults::default(), 0));
-            let what = || format!("{operation:?}, packet {k} {} dropped", if outward { "to the board" } else { "from the board" });
-            if let Some(failed) = done.iter().find(|done| done.status != Status::Success) {
-                return Err(wrong(format!("{}: {failed:?}", what())));
-            }
-            let local = station.node.memory.read(LOCAL, sources.len()).map(<[u8]>::to_vec).unwrap_or_default();
-            disconnect(station, id)?;
-            let found = read_back(station, target, LOCAL + u64::from(USED), 4 * length)?;
-            let (mut board, mut expected) = (before, sources.clone());
-            match operation {
-                Operation::Write { .. } => board = sources,
-                Operation::Read => expected.copy_from_slice(&board),
-                Operation::FetchAdd { add } => {
-                    for word in 0..4 {
-                        let was = board[8 * word..8 * word + 8].try_into().map(u64::from_le_bytes).unwrap_or_default();
-                        expected[8 * word..8 * word + 8].copy_from_slice(&was.to_le_bytes());
-                        board[8 * word..8 * word + 8].copy_from_slice(&was.wrapping_add(add).to_le_bytes());
-                    }
-                }
-                // Comparing with what is hardly there: nothing is swapped.
-                Operation::CompareSwap { .. } => expected.copy_from_slice(&board),
-                Operation::Send { .. } => {}
-            }
-            if found != board || local != expected {
-                return Err(wrong(format!("{}: a wrong byte {}", what(), if found == board { "here" } else { "on the board" })));
-            }
-            runs += 1;
+            Err(error) => return Err(wrong(format!("seed {seed}: {error}"))),
         }
     }
-    Ok(runs)
+    run.harmed = station.outward.harmed + station.inward.harmed;
+    (run.rewinds, run.timeouts) = bench.resends(station)?;
+    let until = station.now() + 3_000_000;
+    station.run(until, |_| false)?;
+    (station.outward, station.inward) = (unharmed(), unharmed());
+    bench.disconnect(station)?;
+    if run.error {
+        let bench = Bench::connect(station, target)?;
+        bench
+            .run(station, Command::new(Request::Write, 1000, 4))
+            .map_err(|error| wrong(format!("seed {seed}: after the error: {error}")))?;
+        bench.disconnect(station)?;
+    }
+    Ok(run)
 }

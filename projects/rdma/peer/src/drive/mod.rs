@@ -5,6 +5,7 @@
 
 pub mod all;
 pub mod cm;
+pub mod drops;
 pub mod hostile;
 pub mod loss;
 pub mod requester;

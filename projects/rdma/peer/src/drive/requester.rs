@@ -1,16 +1,19 @@
 //! The board as requester: the plugin `rdma-bench`, told by SENDs what to do to our memory. Its README has the records.
 
 use super::speed::limit;
-use super::{LOCAL, PATIENCE_NS, Target, complete, connect, disconnect, qp, work, wrong};
+use super::{LOCAL, PATIENCE_NS, Target, connect, disconnect, qp, work, wrong};
 use crate::live::{Station, Wire};
-use crate::model::{Operation, ReceiveRequest};
+use crate::model::{Operation, ReceiveRequest, State, Status};
 use std::io;
 
 /// What the board does; the numbers are those of the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Request {
     Write = 0,
+    /// With immediate data, which are the number of the message; so are those of [`Request::SendImm`].
+    WriteImm = 1,
     Send = 2,
+    SendImm = 3,
     Read = 4,
     CompareSwap = 5,
     FetchAdd = 6,
@@ -48,7 +51,7 @@ impl Command {
     fn encode(&self, rkey: u32) -> Vec<u8> {
         // Fill what leaves the board, clear and check what comes.
         let flags = match self.request {
-            Request::Write | Request::Send => 1,
+            Request::Write | Request::WriteImm | Request::Send | Request::SendImm => 1,
             Request::Read => 1 | 2 | 4,
             Request::WriteAndRead => 1 | 2,
             Request::CompareSwap | Request::FetchAdd => 0,
@@ -135,10 +138,23 @@ impl Bench {
         disconnect(station, self.id)
     }
 
+    /// Path MTU in bytes.
+    pub fn pmtu(&self) -> u32 {
+        self.pmtu
+    }
+
+    /// How often we went back as requester, and how often because nothing came.
+    ///
+    /// # Errors
+    /// Where the queue pair is gone.
+    pub fn resends<W: Wire>(&self, station: &mut Station<W>) -> io::Result<(u64, u64)> {
+        Ok(qp(station, self.id)?.resends())
+    }
+
     /// Has the board do what `command` says, and compares every byte of our memory.
     ///
     /// # Errors
-    /// Those of the wire; no result, or memory that is wrong.
+    /// Those of the wire; no result, or memory that is wrong. [`io::ErrorKind::ConnectionAborted`] where the connection ended in error.
     pub fn run<W: Wire>(&self, station: &mut Station<W>, command: Command) -> io::Result<Ran> {
         let Command { request, size, count, at, offset, seed, .. } = command;
         let (first, skew) = (LOCAL + u64::from(at), offset % BLOCK);
@@ -151,39 +167,51 @@ impl Bench {
         }
         let encoded = command.encode(0x100);
         station.node.memory.write(COMMAND, &encoded);
+        let (entered, left) = (station.entered.len(), station.left.len());
         let pair = qp(station, self.id)?;
-        if request == Request::Send {
+        pair.completions.clear();
+        if matches!(request, Request::Send | Request::SendImm | Request::WriteImm) {
+            let size = if request == Request::WriteImm { 0 } else { size };
             let places = (0..count).map(|n| ReceiveRequest { id: n.into(), address: SENDS + u64::from(n * size), length: size });
             places.for_each(|place| pair.post_receive(place));
         }
         pair.post_receive(ReceiveRequest { id: u64::MAX, address: RESULT, length: 64 });
-        let (entered, left) = (station.entered.len(), station.left.len());
-        complete(
-            station,
-            self.id,
-            &[work(0, Operation::Send { imm: None, invalidate: None }, COMMAND, encoded.len() as u32, 0, &NOWHERE)],
-            PATIENCE_NS,
-        )?;
+        pair.post(work(0, Operation::Send { imm: None, invalidate: None }, COMMAND, encoded.len() as u32, 0, &NOWHERE));
         let until = station.now() + PATIENCE_NS + u64::from(count) * u64::from(size) * 100;
         let id = self.id;
         let told = |node: &mut crate::model::Node| {
-            node.qp(id).is_none_or(|pair| pair.completions.iter().any(|done| done.receive && done.id == u64::MAX))
+            node.qp(id).is_none_or(|pair| {
+                let over = pair.outstanding() == 0 && pair.completions.iter().any(|done| done.receive && done.id == u64::MAX);
+                pair.state == State::Error || over
+            })
         };
         if !station.run(until, told)? {
             return Err(wrong(format!("{command:?}: no result")));
         }
-        qp(station, id)?.completions.clear();
+        let pair = qp(station, id)?;
+        let result = pair.completions.iter().find(|done| done.receive && done.id == u64::MAX).map(|done| done.status);
+        let immediates = pair.completions.iter().filter(|done| done.receive).filter_map(|done| done.imm).collect::<Vec<_>>();
+        pair.completions.clear();
+        if result != Some(Status::Success) {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, format!("{command:?}: the connection ended in error")));
+        }
         let words = station.node.memory.read(RESULT, 28).unwrap_or_default();
         let words = words.chunks(4).map(|w| u32::from_be_bytes([w[0], w[1], w[2], w[3]])).collect::<Vec<_>>();
         let memory = &station.node.memory;
         let same = match request {
-            Request::Write | Request::WriteAndRead => memory.read(first, content.len()) == Some(&content),
-            Request::Send => (0..count).all(|n| memory.read(SENDS + u64::from(n * size), size as usize) == Some(&content[..size as usize])),
+            Request::Write | Request::WriteImm | Request::WriteAndRead => memory.read(first, content.len()) == Some(&content),
+            Request::Send | Request::SendImm => {
+                (0..count).all(|n| memory.read(SENDS + u64::from(n * size), size as usize) == Some(&content[..size as usize]))
+            }
             Request::Read => true,
             Request::CompareSwap if old == command.compare => memory.read(first, 8) == Some(&command.operand.to_le_bytes()),
             Request::CompareSwap => memory.read(first, 8) == Some(&old.to_le_bytes()),
             Request::FetchAdd => memory.read(first, 8) == Some(&old.wrapping_add(command.operand.wrapping_mul(count.into())).to_le_bytes()),
         };
+        let numbered = if matches!(request, Request::SendImm | Request::WriteImm) { count } else { 0 };
+        if !immediates.iter().copied().eq(0..numbered) {
+            return Err(wrong(format!("{command:?}: immediate data {immediates:?}")));
+        }
         if !same {
             return Err(wrong(format!("{command:?}: our memory is not what it should be")));
         }
@@ -211,7 +239,7 @@ impl Bench {
         let limit_mb_s = match request {
             Request::Read => read,
             Request::WriteAndRead => write + read,
-            Request::Send => limit(size, self.pmtu, 0, station.byte_ns),
+            Request::Send | Request::SendImm => limit(size, self.pmtu, 0, station.byte_ns),
             _ => write,
         };
         if words.len() != 7 || (atomics && size != 8) {
