@@ -52,6 +52,8 @@ pub const PROGRAMS: &[&str] =
 
 /// Rate of a fault from which on a queue pair may end in error, in parts of a million.
 const MAY_ERR: u32 = 50_000;
+/// One from which retries are sure to run out.
+const HOPELESS: u32 = 700_000;
 
 /// ACK timeout of the programs that lose packets on purpose, 4.096 us x 2^n. Of random loss: 1 ms, what a delayed frame takes at most. Of
 /// single drops: 0.26 ms.
@@ -161,7 +163,10 @@ fn matrix<W: Wire>(
     run: impl Fn(&mut Station<W>, Faults, u64) -> io::Result<loss::Run>,
 ) -> io::Result<()> {
     station.node.limits.ack_timeout = LOSSY_TIMEOUT;
+    // A DREQ may be lost as well: 2 ms.
+    station.node.limits.cm_timeout = LOSSY_TIMEOUT + 1;
     for (kind, (name, faults)) in loss::KINDS.iter().enumerate() {
+        let mut all = 0;
         for (rate, (parts, runs)) in loss::RATES.into_iter().enumerate() {
             let first = settings.seed * 1_000_000 + kind as u64 * 10_000 + rate as u64 * 1_000;
             let seeds = first..first + runs * settings.rounds;
@@ -172,13 +177,27 @@ fn matrix<W: Wire>(
                 errors += u64::from(found.error);
                 sum = sum.and(found);
             }
+            all += sum.harmed;
             let loss::Run { requests, harmed, rewinds, timeouts, .. } = sum;
             let text = format!(
                 "{head}: {requests} requests right; {harmed} frames harmed, {rewinds} rewinds, {timeouts} timeouts, {errors} errors"
             );
             tell(text, errors > 0 && parts < MAY_ERR, None);
         }
+        if all == 0 {
+            tell(format!("{name}: no frame was harmed: more rounds are needed"), true, None);
+        }
     }
+    // So much loss that retries run out: every request completes, in error.
+    let first = settings.seed * 1_000_000 + 900_000;
+    let mut errors = 0;
+    for seed in first..first + 3 {
+        let faults = Faults { drop: HOPELESS, ..Faults::default() };
+        errors += u64::from(run(station, faults, seed).map_err(|error| super::wrong(format!("drop, seed {seed}: {error}")))?.error);
+    }
+    let text =
+        format!("drop, {}%, seeds {first} to {}: {errors} of 3 ended in error, every request completed", HOPELESS / 10_000, first + 2);
+    tell(text, errors == 0, None);
     Ok(())
 }
 

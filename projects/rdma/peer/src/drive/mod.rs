@@ -12,6 +12,7 @@ pub mod requester;
 pub mod speed;
 
 use crate::live::{Station, Wire};
+use crate::model::connection::Phase;
 use crate::model::{Access, Completion, Event, Memory, Node, Operation, Qp, Region, Status, WorkRequest};
 use std::io;
 use std::net::Ipv4Addr;
@@ -91,13 +92,16 @@ pub fn connect<W: Wire>(station: &mut Station<W>, target: Target) -> io::Result<
     }
 }
 
-/// Ends a connection and waits for the answer.
+/// Ends a connection and waits for the answer; the board may have ended it already.
 ///
 /// # Errors
 /// Those of the wire; silence.
 pub fn disconnect<W: Wire>(station: &mut Station<W>, id: usize) -> io::Result<()> {
     let now = station.now();
     station.node.events.clear();
+    if station.node.connections.get(id).is_some_and(|connection| connection.phase == Phase::Closed) {
+        return Ok(());
+    }
     station.node.disconnect(now, id);
     let over = |node: &mut Node| node.events.contains(&Event::Disconnected { id });
     if station.run(now + PATIENCE_NS, over)? { Ok(()) } else { Err(wrong("disconnecting: no answer".into())) }

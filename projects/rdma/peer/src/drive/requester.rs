@@ -1,7 +1,7 @@
 //! The board as requester: the plugin `rdma-bench`, told by SENDs what to do to our memory. Its README has the records.
 
 use super::speed::limit;
-use super::{LOCAL, PATIENCE_NS, Target, connect, disconnect, qp, work, wrong};
+use super::{LOCAL, PATIENCE_NS, Target, complete, connect, disconnect, qp, work, wrong};
 use crate::live::{Station, Wire};
 use crate::model::{Operation, ReceiveRequest, State, Status};
 use std::io;
@@ -151,10 +151,26 @@ impl Bench {
         Ok(qp(station, self.id)?.resends())
     }
 
+    /// Whether the board's queue pair has ended: given time, it neither tells the result of its run nor answers a request.
+    ///
+    /// # Errors
+    /// Those of the wire.
+    pub fn ended<W: Wire>(&self, station: &mut Station<W>) -> io::Result<bool> {
+        let (id, now) = (self.id, station.now());
+        station.run(now + PATIENCE_NS, |node| node.qp(id).is_none_or(|pair| pair.state == State::Error))?;
+        let pair = qp(station, id)?;
+        if pair.completions.iter().any(|done| done.receive && done.status == Status::Success) {
+            return Ok(false);
+        }
+        let probe = complete(station, id, &[work(0, Operation::Write { imm: None }, LOCAL, 0, 0, &NOWHERE)], PATIENCE_NS)?;
+        Ok(probe.iter().all(|done| done.status != Status::Success))
+    }
+
     /// Has the board do what `command` says, and compares every byte of our memory.
     ///
     /// # Errors
-    /// Those of the wire; no result, or memory that is wrong. [`io::ErrorKind::ConnectionAborted`] where the connection ended in error.
+    /// Those of the wire; no result, or memory that is wrong. [`io::ErrorKind::ConnectionAborted`] where the
+    /// connection ended in error, [`io::ErrorKind::TimedOut`] where nothing came.
     pub fn run<W: Wire>(&self, station: &mut Station<W>, command: Command) -> io::Result<Ran> {
         let Command { request, size, count, at, offset, seed, .. } = command;
         let (first, skew) = (LOCAL + u64::from(at), offset % BLOCK);
@@ -186,7 +202,7 @@ impl Bench {
             })
         };
         if !station.run(until, told)? {
-            return Err(wrong(format!("{command:?}: no result")));
+            return Err(io::Error::new(io::ErrorKind::TimedOut, format!("{command:?}: no result")));
         }
         let pair = qp(station, id)?;
         let result = pair.completions.iter().find(|done| done.receive && done.id == u64::MAX).map(|done| done.status);
