@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Only this program: speed, latency, cm, loss, drops, hostile, requester or requester-speed; may be repeated
+    /// Only this program; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
     #[command(flatten)]
@@ -82,6 +82,24 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     }
     println!("{failed} failed");
     Ok(ExitCode::from(u8::from(failed > 0)))
+}
+
+/// One program on the variant, one round at path MTU 256, for the suite: how many of its lines are right, and those that are wrong.
+///
+/// # Errors
+/// If the simulation cannot be made; what the program cannot go on after.
+pub fn short(gateweave: &Gateweave, program: &str, stage: &Stage) -> Result<(u64, Vec<String>)> {
+    #[derive(clap::Parser)]
+    struct Default {
+        #[command(flatten)]
+        design: Design,
+    }
+    let design = <Default as clap::Parser>::parse_from(["peer"]).design;
+    let run = Run { design: &design, mtu: None, trace: None };
+    let (mut right, mut wrong) = (0, Vec::new());
+    let settings = Settings { rounds: 1, ..settings(&design, 256) };
+    one(gateweave, &run, &settings, program, stage, |line| if line.failed { wrong.push(line.text) } else { right += 1 })?;
+    Ok((right, wrong))
 }
 
 /// As for a design whose address is the usual one; seed 1, three rounds.

@@ -9,7 +9,7 @@ use crate::gateweave::Gateweave;
 use crate::guest::image::{self, Image, Made};
 use crate::interop;
 use crate::stage::Stage;
-use crate::{boards, places, run, setup};
+use crate::{boards, peer, places, run, setup};
 use anyhow::{Context, Result};
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -84,6 +84,9 @@ const INTEROP: [&str; 6] = ["rping-once", "rping-sizes", "rdma-client", "ucmatos
 /// Seed of the benches, so that one source has one result. `--all` leaves it to chance, which finds more.
 const SEED: &str = "1";
 
+/// Programs of the peer in software that the suite runs; `cargo xtask peer` has more.
+const PEER: [&str; 3] = ["drops", "requester-drops", "hostile"];
+
 const ONE: Count = Count { passed: 1, failed: 0 };
 
 /// `all` adds every width and MTU, and the plugins' own benches.
@@ -150,6 +153,12 @@ pub fn run(all: bool) -> Result<ExitCode> {
             anyhow::ensure!(report.timing_met(), "timing is not met: {}", report.timing());
             Ok(((), ONE, report.timing()))
         });
+        for program in PEER {
+            tests.stage(&format!("peer against projects/rdma: {program}"), |stage| {
+                let (passed, wrong) = peer::short(gateweave, program, stage)?;
+                Ok(((), Count { passed, failed: wrong.len() as u64 }, wrong.join("\n")))
+            });
+        }
     }
     let made = guest(&mut tests, machine.no_guest.as_deref());
     if let (Some(gateweave), Some((made, program))) = (&gateweave, &made) {

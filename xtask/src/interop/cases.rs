@@ -46,7 +46,8 @@ const BANDWIDTH: &str = "rdma-test -a $BOARD -b -w -C 64 -S 65536 && rdma-test -
 rdma-test -a $BOARD -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -B -C 64 -S 65536";
 
 /// The board as requester in our memory; port of the plugin rdma-bench. tshark takes what is shorter than 4 bytes, with its pad, for an Ethernet type.
-const BY_BOARD: &str = "rdma-test -a $BOARD -p 18516 --by-board -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -p 18516 --by-board -B -C 32 -S 65536 &&
+const BY_BOARD: &str =
+    "rdma-test -a $BOARD -p 18516 --by-board -b -rw -C 64 -S 65536 && rdma-test -a $BOARD -p 18516 --by-board -B -C 32 -S 65536 &&
 for size in 5 255 1024 1025 4097; do rdma-test -a $BOARD -p 18516 --by-board -b -rw -C 20 -S $size --offset 3 --depth 3 || exit 1; done";
 
 const LOSSY: &str = "rdma-test -a $BOARD -c -C 20 -S 65536 -V --ack-timeout 14 --retries 6 &&
