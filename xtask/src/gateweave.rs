@@ -63,20 +63,24 @@ impl Simulation {
         trace: Option<&Path>,
         stage: &Stage,
     ) -> Result<Simulation> {
-        Simulation::on_wire(gateweave, project, out, &format!("unix:{},{}", wire.0.display(), wire.1.display()), trace, stage)
+        Simulation::on_wire(gateweave, project, out, &format!("unix:{},{}", wire.0.display(), wire.1.display()), None, trace, stage)
     }
 
-    /// As [`Simulation::start`] with any wire, as `gateweave sim --wire` takes it.
+    /// As [`Simulation::start`] with any wire, as `gateweave sim --wire` takes it. `regs` is a socket for the register bus.
     pub fn on_wire(
         gateweave: &Gateweave,
         project: &Path,
         out: &Path,
         wire: &str,
+        regs: Option<&Path>,
         trace: Option<&Path>,
         stage: &Stage,
     ) -> Result<Simulation> {
         let mut command = gateweave.command(["sim"]);
         command.arg(project).arg("--out").arg(out).arg("--wire").arg(wire);
+        if let Some(regs) = regs {
+            command.arg("--regs").arg(format!("unix:{}", regs.display()));
+        }
         if let Some(trace) = trace {
             command.arg("--trace").arg(trace);
         }

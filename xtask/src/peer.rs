@@ -137,9 +137,9 @@ pub fn one(gateweave: &Gateweave, run: &Run, settings: &Settings, program: &str,
     let (out, keep) = (places::target()?.join("xtask/peer-sim"), places::target()?.join("xtask/peer"));
     std::fs::create_dir_all(&keep)?;
     let pmtu = settings.pmtu;
-    let project = run.design.folder(folder.path(), run.mtu.unwrap_or(if pmtu > 1024 { 4200 } else { 1500 }))?;
+    let project = run.design.folder(folder.path(), run.mtu.unwrap_or(if pmtu > 1024 { 4200 } else { 1500 }), 1)?;
     let wire = format!("step:{}", socket.display());
-    let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, run.trace, stage)?;
+    let mut simulation = Simulation::on_wire(gateweave, &project, &out, &wire, None, run.trace, stage)?;
     let mut station = all::station(Step::connect(&socket).with_context(|| format!("connecting to {}", socket.display()))?, settings);
     let result = all::run(&mut station, program, settings, say);
     let capture = keep.join(format!("{program}-{pmtu}.pcap"));

@@ -87,6 +87,9 @@ const SEED: &str = "1";
 /// Programs of the peer in software that the suite runs; `cargo xtask peer` has more.
 const PEER: [&str; 3] = ["drops", "requester-drops", "hostile"];
 
+/// Those that it runs against the simulated i5: its pins, its SDRAM.
+const INTEROP_I5: [&str; 4] = ["rping-once", "rdma-client", "no-listener", "rdma-test-sizes"];
+
 const ONE: Count = Count { passed: 1, failed: 0 };
 
 /// `all` adds every width and MTU, and the plugins' own benches.
@@ -172,10 +175,15 @@ pub fn run(all: bool) -> Result<ExitCode> {
 
     if made.is_some() {
         let cases: &[&str] = if all { &[] } else { &INTEROP };
-        tests.stage("Linux RDMA programs against projects/rdma", |_| {
-            let (passed, failed, faults) = interop::some(cases)?;
-            Ok(((), Count { passed, failed }, faults))
-        });
+        for (name, cases, options) in [
+            ("Linux RDMA programs against projects/rdma on board sim", cases, &[] as &[&str]),
+            ("Linux RDMA programs against projects/rdma on the i5", &INTEROP_I5, &["--project", "projects/rdma"]),
+        ] {
+            tests.stage(name, |_| {
+                let (passed, failed, faults) = interop::some(cases, options)?;
+                Ok(((), Count { passed, failed }, faults))
+            });
+        }
     }
 
     let Count { passed, failed } = tests.total();

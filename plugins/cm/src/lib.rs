@@ -40,6 +40,14 @@ struct Params {
     #[serde(default = "nineteen")]
     #[schemars(range(min = 1, max = 31))]
     ack_timeout: u32,
+    /// The manager's times pass so many times faster. For simulations, whose seconds last minutes for the programs that they talk to; 1 on a board.
+    #[serde(default = "one")]
+    #[schemars(range(min = 1, max = 64))]
+    speed_up: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 fn four() -> u32 {
@@ -165,7 +173,7 @@ impl Plugin for Cm {
         let hz = plan.link("control").map_or(62_500_000, |w| w.hz);
         Ok(Output::new("cm")
             .parameter("N", apps)
-            .parameter("TICK", hz * TICK_NS / 1_000_000_000)
+            .parameter("TICK", (hz * TICK_NS / 1_000_000_000 / u64::from(plan.params.speed_up)).max(1))
             .parameter("CODE_WORDS", program.code.len())
             .parameter("CODE", program.code_list())
             .parameter("DATA_A", program.data_bits())

@@ -11,10 +11,13 @@ pub enum Kind {
     Script,
     /// The relay drops, doubles, reorders, delays and corrupts so many frames in a million, each.
     Loss(u32),
-    /// The script runs until it says `@busy`; then the guest is switched off without goodbye, so many times; then `after` must work.
+    /// So many guests, one after the other, each a machine of its own, run the script until it says `@busy` and are switched off without goodbye; then
+    /// `after` must work.
     PowerOff { times: u32, after: &'static str },
     /// Two guests run it at once.
     Two,
+    /// When the script says `@busy`, registers start the board's client of rping: so many rounds of so many bytes.
+    Calls { rounds: u32, size: u32 },
 }
 
 /// One line of the table.
@@ -54,6 +57,10 @@ const LOSSY: &str = "rdma-test -a $BOARD -c -C 20 -S 65536 -V --ack-timeout 14 -
 rdma-test -a $BOARD -c -C 50 -S 1000 -V --ack-timeout 14 --retries 6 &&
 rdma-test -a $BOARD -b -rw -C 32 -S 16384 --ack-timeout 14 --retries 6";
 
+/// The server of rping that the board calls; a round each line, with the text that the board's client makes.
+const CALLED: &str = "rping -s -a $OWN -v > /run/called 2> /run/called.err & sleep 2; echo @busy > /dev/ttyS1; wait $!
+rounds=$(grep -c '^server ping data: ' /run/called); echo \"$rounds rounds\"; tail -n 3 /run/called.err; [ $rounds -eq 20 ]";
+
 #[rustfmt::skip]
 pub const CASES: &[Case] = &[
     script("rping-once", 1500, 120, "pinged 1"),
@@ -80,6 +87,8 @@ done"),
     pinged 3 -S 1000 || exit 1
 done"),
     Case { name: "two-guests", mtu: 1500, kind: Kind::Two, limit: 600, script: "pinged 100 -S 4096 && rdma-test -a $BOARD -c -C 20 -S 65536 -V --offset $((SELF * 65536))" },
+    Case { name: "board-calls", mtu: 1500, kind: Kind::Calls { rounds: 20, size: 1000 }, limit: 300, script: CALLED },
+    Case { name: "board-calls-4096", mtu: 4200, kind: Kind::Calls { rounds: 20, size: 65532 }, limit: 600, script: CALLED },
     Case { name: "power-off", mtu: 1500, kind: Kind::PowerOff { times: 5, after: "pinged 10 -S 1000" }, limit: 300,
         script: "rdma-test -a $BOARD -b -w -C 1000000 -S 65536 2> /run/busy & moving /run/busy; echo @busy > /dev/ttyS1; wait" },
     Case { name: "loss-0.1", mtu: 1500, kind: Kind::Loss(1_000), limit: 900, script: LOSSY },

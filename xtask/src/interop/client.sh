@@ -1,6 +1,6 @@
 # Runs in the guest that tests. $BOARD, $CASES ("name:limit name:limit ..."), $ECHO (whether the board echoes UDP port 7) and $QUIET (no
-# checks beside the cases), $TEST_PORT and $REGION (what rdma-test is given) and $SELF (this guest's number) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
-export PATH=/gateweave:$PATH BOARD SELF TEST_PORT
+# checks beside the cases), $TEST_PORT and $REGION (what rdma-test is given) and $SELF (this guest's number, its address is $OWN) are set in front. Prints a line `case name=... status=... seconds=...` each; ends with how many failed.
+export PATH=/gateweave:$PATH BOARD SELF OWN TEST_PORT
 rdma link add rxe0 type rxe netdev eth0 || exit 99
 ulimit -l unlimited
 

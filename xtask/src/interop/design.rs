@@ -73,8 +73,8 @@ impl Design {
         Design { project: None, width, clock: clock.to_owned(), gbps, memory, region: None, port: SERVICE_PORT }
     }
 
-    /// The folder of the project; a variant is written to `folder`. `mtu` is IP's.
-    pub fn folder(&self, folder: &Path, mtu: u32) -> Result<PathBuf> {
+    /// The folder of the project; a variant is written to `folder`. `mtu` is IP's; the times of the variant's connection manager pass `speed_up` times faster.
+    pub fn folder(&self, folder: &Path, mtu: u32, speed_up: u32) -> Result<PathBuf> {
         if let Some(project) = &self.project {
             return Ok(places::root().join(project));
         }
@@ -86,6 +86,7 @@ impl Design {
             .replace("@GBPS@", &self.gbps.to_string())
             .replace("@BOARD@", self.memory.board())
             .replace("@MEMORY@", self.memory.instance())
+            .replace("@SPEED_UP@", &speed_up.to_string())
             .replace("@MTU@", &mtu.to_string())
             .replace("@PMTU@", &pmtu.to_string());
         let file = folder.join("project.toml");

@@ -6,6 +6,7 @@
 mod cases;
 mod design;
 mod judge;
+mod registers;
 mod relay;
 
 use crate::accept::ping;
@@ -17,11 +18,18 @@ use crate::{places, run};
 use anyhow::{Context, Result, bail, ensure};
 use cases::{CASES, Case, Kind};
 pub use design::{Design, Memory};
+use registers::{Place, Registers};
 use relay::{Port, Relay};
 use roce_peer::model::link::Faults;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// Of every design that is tried.
+const QUEUE_PAIRS: usize = 4;
+
+/// A simulated second lasts minutes for the guests, whose patience is in seconds.
+const SPEED_UP: u32 = 64;
 
 const BOARD: &str = "192.168.7.2";
 
@@ -92,17 +100,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(report(&selected(arguments)?))
 }
 
-/// Some cases for the suite: how many rows passed and failed, and what the failed ones say.
+/// Some cases for the suite, all if none is named, with more options: how many rows passed and failed, and what the failed ones say.
 ///
 /// # Errors
 /// If the guest, the host programs or the simulation cannot be made.
-pub fn some(cases: &[&str]) -> Result<(u64, u64, String)> {
+pub fn some(cases: &[&str], options: &[&str]) -> Result<(u64, u64, String)> {
     #[derive(clap::Parser)]
     struct Line {
         #[command(flatten)]
         arguments: Arguments,
     }
-    let line = ["interop"].into_iter().chain(cases.iter().flat_map(|case| ["--case", *case]));
+    let line = ["interop"].into_iter().chain(options.iter().copied()).chain(cases.iter().flat_map(|case| ["--case", *case]));
     let rows = selected(&<Line as clap::Parser>::parse_from(line).arguments)?;
     let faults = rows.iter().filter_map(|row| Some(format!("{}: {}", row.name, row.error.as_ref()?))).collect::<Vec<_>>();
     Ok(((rows.len() - faults.len()) as u64, faults.len() as u64, faults.join("\n")))
@@ -170,7 +178,7 @@ fn rdma_test(stage: &Stage) -> Result<Vec<u8>> {
 
 /// Whoever is in the board's place; ends when dropped.
 enum Peer {
-    Design(Box<Simulation>),
+    Design { simulation: Box<Simulation>, registers: Place },
     Guest { _guest: Box<Guest> },
 }
 
@@ -184,7 +192,11 @@ impl Bench<'_> {
             Ok(rows) => rows,
             Err(error) => vec![Row::of(name, Err(error))],
         };
-        rows.push(Row::of(&format!("{name}: frames"), judge::frames(&capture)));
+        let kind = cases.first().map(|case| case.kind);
+        rows.push(Row::of(&format!("{name}: frames"), judge::frames(&capture, matches!(kind, Some(Kind::Loss(_))))));
+        if matches!(kind, Some(Kind::PowerOff { .. })) && self.gateweave.is_some() {
+            rows.push(Row::of(&format!("{name}: places of dead peers"), judge::places(&capture, QUEUE_PAIRS)));
+        }
         rows.push(Row::of(&format!("{name}: tshark"), judge::tshark(&capture)));
         match rows.iter().filter(|row| row.error.is_some()).count() {
             0 => stage.done(""),
@@ -210,10 +222,14 @@ impl Bench<'_> {
             Kind::Script | Kind::Loss(_) => guests.scripts(&first, cases, stage),
             Kind::Two => guests.two([&first, &second], case, stage),
             Kind::PowerOff { times, after } => guests.power_off(&first, case, times, after, stage),
+            Kind::Calls { rounds, size } => match &peer {
+                Peer::Design { registers, .. } => guests.calls(&first, case, (rounds, size), registers, stage),
+                Peer::Guest { .. } => Ok(vec![Row::of(case.name, Ok("not run: only a board has registers".to_string()))]),
+            },
         };
         let rows = match (rows, peer) {
-            (Ok(rows), Peer::Design(simulation)) => simulation.stop().map(|()| rows),
-            (Err(error), Peer::Design(mut simulation)) => Err(simulation.explain(error)),
+            (Ok(rows), Peer::Design { simulation, .. }) => simulation.stop().map(|()| rows),
+            (Err(error), Peer::Design { mut simulation, .. }) => Err(simulation.explain(error)),
             (rows, Peer::Guest { .. }) => rows,
         };
         let counts = relay.stop();
@@ -225,10 +241,12 @@ impl Bench<'_> {
     fn peer(&self, port: &Port, mtu: u32, stage: &Stage) -> Result<(Peer, bool)> {
         if let Some(gateweave) = &self.gateweave {
             let folder = port.here.parent().context("the socket has no folder")?;
-            let project = self.arguments.design.folder(folder, mtu)?;
+            let project = self.arguments.design.folder(folder, mtu, SPEED_UP)?;
             let out = places::target()?.join("xtask/interop-sim");
-            let simulation = Simulation::start(gateweave, &project, &out, (&port.there, &port.here), None, stage)?;
-            return Ok((Peer::Design(Box::new(simulation)), false));
+            let wire = format!("unix:{},{}", port.there.display(), port.here.display());
+            let registers = Place { socket: folder.join("registers"), map: out.join("sim/registers.json") };
+            let simulation = Simulation::on_wire(gateweave, &project, &out, &wire, Some(&registers.socket), None, stage)?;
+            return Ok((Peer::Design { simulation: Box::new(simulation), registers }, false));
         }
         stage.say("booting the guest that stands in for the board");
         let mut settings = Settings::new(&port.there, &port.here, include_str!("server.sh"));
@@ -254,22 +272,23 @@ struct Guests<'a> {
 
 impl Guests<'_> {
     /// Guest number `number`, from 1, about to run `cases`.
-    fn start(&self, port: &Port, number: u8, cases: &[&Case], quiet: bool, beside: bool) -> Result<Guest> {
+    fn start(&self, port: &Port, number: u32, cases: &[&Case], quiet: bool, beside: bool) -> Result<Guest> {
         let list = cases.iter().map(|case| format!("{}:{}", case.name, case.limit)).collect::<Vec<_>>().join(" ");
         let echo = u8::from(self.bench.gateweave.is_some());
         // The stand-in listens where a board would, and offers its region by itself.
         let design = &self.bench.arguments.design;
         let port_of_test = if self.bench.gateweave.is_some() { design.port } else { 18515 };
+        // .2 is the board.
+        let host = if number == 1 { 1 } else { number + 1 };
+        let address = format!("192.168.7.{host}");
         let values = format!(
-            "BOARD={BOARD}\nCASES=\"{list}\"\nECHO={echo}\nQUIET={}\nTEST_PORT={port_of_test}\nREGION={}\nSELF={number}\n",
+            "OWN={address}\nBOARD={BOARD}\nCASES=\"{list}\"\nECHO={echo}\nQUIET={}\nTEST_PORT={port_of_test}\nREGION={}\nSELF={number}\n",
             u8::from(quiet || self.quiet),
             design.region.as_ref().map_or(String::new(), |region| format!("'--region {region}'"))
         );
         let mut settings = Settings::new(&port.there, &port.here, &(values + include_str!("client.sh")));
-        // .2 is the board.
-        let host = if number == 1 { 1 } else { number + 1 };
-        settings.mac = format!("52:54:00:47:57:1{host}");
-        settings.address = format!("192.168.7.{host}/24");
+        settings.mac = format!("52:54:00:47:57:{:02x}", 0x10 + host);
+        settings.address = format!("{address}/24");
         settings.mtu = self.mtu;
         settings.files = self.bench.files.clone();
         let scripts = cases.iter().map(|case| Extra { path: format!("/gateweave/case-{}", case.name), data: case.script.into() });
@@ -305,15 +324,56 @@ impl Guests<'_> {
     }
 
     fn power_off(&self, port: &Port, case: &Case, times: u32, after: &'static str, stage: &Stage) -> Result<Vec<Row>> {
-        for time in 1..=times {
-            stage.say(&format!("booting the guest, to be switched off, {time} of {times}"));
-            self.start(port, 1, &[case], true, false)?.wait_for("@busy", Duration::from_secs(600))?;
+        for number in 1..=times {
+            stage.say(&format!("booting a guest, to be switched off, {number} of {times}"));
+            self.start(port, number, &[case], true, false)?.wait_for("@busy", Duration::from_secs(600))?;
         }
         stage.say("booting the guest that connects afterwards");
         let then = Case { script: after, ..*case };
-        let outcome = self.start(port, 1, &[&then], false, false)?.wait(Self::limit(&[case]), |line| stage.say(line))?;
+        let outcome = self.start(port, times + 1, &[&then], false, false)?.wait(Self::limit(&[case]), |line| stage.say(line))?;
         rows(&[case], &outcome, true)
     }
+
+    fn calls(&self, port: &Port, case: &Case, (rounds, size): (u32, u32), place: &Place, stage: &Stage) -> Result<Vec<Row>> {
+        stage.say("booting the guest that is called");
+        let mut guest = self.start(port, 1, &[case], false, false)?;
+        guest.wait_for("@busy", Duration::from_secs(300))?;
+        let result = called(place, rounds, size, Duration::from_secs(case.limit.into()));
+        let outcome = guest.wait(Self::limit(&[case]), |line| stage.say(line));
+        // What the board says of itself first: the guest may wait in vain.
+        let mut all = vec![Row::of(&format!("{}: the board's own count", case.name), result)];
+        match outcome {
+            Ok(outcome) => all.extend(rows(&[case], &outcome, true)?),
+            Err(error) => all.push(Row::of(case.name, Err(error))),
+        }
+        Ok(all)
+    }
+}
+
+/// Starts the board's client of rping and waits until it has done its rounds.
+fn called(place: &Place, rounds: u32, size: u32, limit: Duration) -> Result<String> {
+    const CLIENT: &str = "services";
+    let mut registers = Registers::open(place)?;
+    let before = ["client_rounds", "client_wrong", "client_failed"].map(|name| registers.read(CLIENT, name));
+    let guest = u32::from(std::net::Ipv4Addr::new(192, 168, 7, 1));
+    for (name, value) in [("peer_address", guest), ("peer_port", 7174), ("peer_size", size), ("peer_rounds", rounds)] {
+        registers.write(CLIENT, name, value)?;
+    }
+    let started = Instant::now();
+    while registers.read(CLIENT, "client")? != 0 {
+        ensure!(started.elapsed() < limit, "the board's client is at it after {} s", limit.as_secs());
+        std::thread::sleep(Duration::from_millis(500));
+    }
+    let [done, wrong, failed] = before;
+    let done = registers.read(CLIENT, "client_rounds")?.wrapping_sub(done?);
+    let wrong = registers.read(CLIENT, "client_wrong")?.wrapping_sub(wrong?);
+    let failed = registers.read(CLIENT, "client_failed")?.wrapping_sub(failed?);
+    let reason = registers.read(CLIENT, "client_reason")?;
+    ensure!(
+        (done, wrong, failed) == (rounds, 0, 0),
+        "{done} of {rounds} rounds, {wrong} words wrong, {failed} calls failed (reason {reason})"
+    );
+    Ok(format!("{done} rounds of {size} bytes, none wrong"))
 }
 
 /// A row for each case that the guest told of.
