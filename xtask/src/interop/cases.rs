@@ -57,8 +57,8 @@ const LOSSY: &str = "rdma-test -a $BOARD -c -C 20 -S 65536 -V --ack-timeout 14 -
 rdma-test -a $BOARD -c -C 50 -S 1000 -V --ack-timeout 14 --retries 6 &&
 rdma-test -a $BOARD -b -rw -C 32 -S 16384 --ack-timeout 14 --retries 6";
 
-/// The server of rping that the board calls; a round each line, with the text that the board's client makes.
-const CALLED: &str = "rping -s -a $OWN -v > /run/called 2> /run/called.err & sleep 2; echo @busy > /dev/ttyS1; wait $!
+/// The server of rping that the board calls; it takes no more than its own size, and tells each round.
+const CALLED: &str = "rping -s -a $OWN -S 65535 -v > /run/called 2> /run/called.err & sleep 2; echo @busy > /dev/ttyS1; wait $!
 rounds=$(grep -c '^server ping data: ' /run/called); echo \"$rounds rounds\"; tail -n 3 /run/called.err; [ $rounds -eq 20 ]";
 
 #[rustfmt::skip]
