@@ -1,7 +1,7 @@
 //! The checker passes real traffic, and finds what is put into it.
 
 use roce_peer::check::{Options, Report, check};
-use roce_peer::packet::{Frame, Opcode, Syndrome};
+use roce_peer::packet::{Bth, Extensions, Frame, Opcode, Packet, Syndrome};
 use roce_peer::pcap::{self, Record};
 use std::path::PathBuf;
 
@@ -64,6 +64,18 @@ fn wrong_numbers_are_found() {
     expect("msn", changed(nth(Opcode::ACK, 12, |f| f.packet.ext.aeth.as_mut().unwrap().msn = 1)));
     expect("aeth", changed(nth(Opcode::ACK, 2, |f| f.packet.ext.aeth.as_mut().unwrap().syndrome = Syndrome::Other(0x65))));
     expect("udp-port", changed(nth(Opcode::ACK, 0, |f| f.source_port = 0)));
+    expect("udp-port", changed(nth(Opcode::ACK, 1, |f| f.source_port ^= 1)));
+    expect("ack-request", changed(nth(Opcode::SEND_ONLY, 0, |f| f.packet.bth.ack_request = false)));
+    expect("aeth", changed(nth(Opcode::ACK, 2, |f| f.packet.ext.aeth.as_mut().unwrap().syndrome = Syndrome::Ack(0))));
+    let cnp = |becn: bool, length: usize| {
+        changed(nth(Opcode::ACK, 0, move |f| {
+            f.packet =
+                Packet::new(Bth { becn, ..Bth::new(Opcode::CNP, f.packet.bth.destination, 0) }, Extensions::default(), vec![0; length]);
+        }))
+    };
+    expect("cnp", cnp(false, 16));
+    expect("cnp", cnp(true, 12));
+    assert!(cnp(true, 16).1.faults.iter().all(|fault| fault.rule != "cnp"));
     // One byte behind nothing: no whole number of words.
     expect("malformed", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.pad = 1)));
     expect("tver", changed(nth(Opcode::ACK, 0, |f| f.packet.bth.version = 1)));

@@ -137,6 +137,9 @@ impl Flow {
     fn request(&mut self, number: usize, frame: &Frame, found: &mut Found) {
         let (bth, ext) = (&frame.packet.bth, &frame.packet.ext);
         let length = frame.packet.payload.len() as u32;
+        if bth.opcode.ends() && !bth.ack_request && matches!(bth.opcode.class(), Some(Class::Send | Class::Write)) {
+            found.fault("ack-request", format!("{} without AckReq: nothing asks for its answer", bth.opcode));
+        }
         if self.pmtu.is_none() && bth.opcode.position() == Position::First {
             self.pmtu = Some(length);
         }
@@ -296,6 +299,7 @@ impl Flow {
                     found.fault("rnr", format!("an RNR NAK of {}", seen.opcode));
                 }
             }
+            Some(Syndrome::Ack(0)) => found.fault("aeth", "an ACK with no credits: its receiver may send nothing more".to_string()),
             Some(Syndrome::Other(value)) => found.fault("aeth", format!("syndrome {value:#04x}")),
             Some(Syndrome::Ack(_)) | None => {}
             Some(_) => found.error_naks += 1,

@@ -62,7 +62,8 @@ pub struct Report {
 
 /// Goes over all frames in order.
 pub fn check(records: &[Record], options: Options) -> Report {
-    let mut checker = Checker { report: Report::default(), options, connections: Vec::new(), cm: cm::Exchanges::default() };
+    let mut checker =
+        Checker { report: Report::default(), options, connections: Vec::new(), cm: cm::Exchanges::default(), ports: BTreeMap::new() };
     for record in records {
         checker.record(record);
     }
@@ -81,7 +82,12 @@ struct Checker {
     options: Options,
     connections: Vec<connection::Connection>,
     cm: cm::Exchanges,
+    /// UDP source port of what an address sends to an end.
+    ports: BTreeMap<(Ipv4Addr, End), u16>,
 }
+
+/// Reserved bytes of a CNP.
+const CNP_PAYLOAD: [u8; 16] = [0; 16];
 
 impl Checker {
     fn fault(&mut self, frame: usize, rule: &'static str, text: String) {
@@ -107,7 +113,12 @@ impl Checker {
         match opcode.class() {
             None => self.fault(record.number, "opcode", format!("{opcode} is not known")),
             Some(Class::Datagram) if frame.packet.bth.destination == 1 => self.management(record.number, &frame),
-            Some(Class::Datagram | Class::Congestion) => {}
+            Some(Class::Datagram) => {}
+            Some(Class::Congestion) => {
+                if !frame.packet.bth.becn || frame.packet.payload != CNP_PAYLOAD {
+                    self.fault(record.number, "cnp", "a CNP without BECN, or without 16 bytes of 0".to_string());
+                }
+            }
             Some(_) if opcode.is_request() => self.request(record.number, &frame),
             Some(_) => self.response(record.number, &frame),
         }
@@ -124,6 +135,17 @@ impl Checker {
         }
         if frame.source_port < 0xc000 {
             self.fault(number, "udp-port", format!("UDP source port {:#06x}, not from 0xc000", frame.source_port));
+        }
+        if !matches!(bth.opcode.class(), None | Some(Class::Datagram)) {
+            let to = End { ip: frame.destination_ip, qpn: bth.destination };
+            let port = *self.ports.entry((frame.source_ip, to)).or_insert(frame.source_port);
+            if port != frame.source_port {
+                self.fault(
+                    number,
+                    "udp-port",
+                    format!("UDP source port {:#06x}, before {port:#06x}, to QP {:#x}", frame.source_port, to.qpn),
+                );
+            }
         }
         if bth.destination == 0 {
             self.fault(number, "qpn", "destination QP 0".to_string());
@@ -151,6 +173,7 @@ impl Checker {
     /// A REP that was not seen before: both queue pairs start anew.
     fn open(&mut self, opened: cm::Opened) {
         let ends = [opened.active, opened.passive];
+        self.ports.retain(|(_, to), _| !ends.contains(to));
         let old = std::mem::take(&mut self.connections);
         let (over, kept) = old.into_iter().partition(|c| ends.iter().any(|end| c.has(*end)));
         self.connections = kept;
