@@ -343,8 +343,12 @@ impl Responder {
                 Outcome::Duplicate
             }
             _ if bth.opcode.is_atomic() => {
+                let atomic = ext.atomic.unwrap_or_default();
+                let right = Access { atomic: true, ..Access::default() };
+                let aligned = atomic.address.is_multiple_of(8) && packet.payload.is_empty();
+                let allowed = aligned && memory.allows(atomic.rkey, config.domain, atomic.address, 8, right);
                 let found = self.slots.iter_mut().find(|slot| slot.first == bth.psn && matches!(slot.kept, Kept::Atomic(_)));
-                let Some(slot) = found else { return Outcome::Silent(Drop::Duplicate) };
+                let Some(slot) = found.filter(|_| allowed) else { return Outcome::Silent(Drop::Duplicate) };
                 let (waits, serial, psn) = (std::mem::replace(&mut slot.busy, true), slot.serial, slot.first);
                 if !waits {
                     self.owe(Owed::Slot { psn, serial });
