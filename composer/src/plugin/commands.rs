@@ -233,7 +233,7 @@ fn shapes(a: &Plugin, b: &Plugin, params: &Json, board: &Json, findings: &mut Fi
 /// What a made-up peer says of itself: the properties that a kind's peers must have.
 fn made_up(kind: &str) -> Props {
     match kind {
-        "gateweave/ip-udp@1" => Props::from([("udp-ports".to_owned(), json!([7]))]),
+        "gateweave/ip-udp@1" => Props::from([("udp-ports".to_owned(), json!([7])), ("continuous".to_owned(), json!(true))]),
         _ => Props::new(),
     }
 }

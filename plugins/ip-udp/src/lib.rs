@@ -116,7 +116,8 @@ const COUNTERS: [(&str, &str); 23] = [
 
 fn shape(clients: &[String], params: &Params) -> Shape {
     let frames = Port::client("frames", "gateweave/eth-frames@1", "sys").widths(WIDTHS).prop("continuous", true).prop("mtu", params.mtu);
-    let udp = Port::provider("udp", "gateweave/ip-udp@1", "sys").links(0, CLIENTS).widths(WIDTHS).prop("mtu", params.mtu).prop("ip", &params.ip);
+    let udp =
+        Port::provider("udp", "gateweave/ip-udp@1", "sys").links(0, CLIENTS).widths(WIDTHS).prop("mtu", params.mtu).prop("ip", &params.ip);
     let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
     let mut registers = Registers::new();
     for (name, doc) in COUNTERS {
@@ -129,22 +130,73 @@ fn shape(clients: &[String], params: &Params) -> Shape {
     Shape::new().domain("sys", Clock::System).port(frames).port(udp).port(regs).registers(&registers)
 }
 
-/// What the clients want of UDP ports.
+/// What the clients want: UDP ports and checksums.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Ports {
     /// Port and index of its client.
     taken: Vec<(u16, u32)>,
     /// The client of all other ports.
     other: Option<u32>,
+    /// Bit i: client i wants checksums computed.
+    computes: u64,
 }
 
-/// Gathers the ports that clients claim: `(index, name, properties)`.
-fn ports<'a>(clients: impl Iterator<Item = (u32, &'a str, Option<Value>, Option<Value>)>) -> Result<Ports, Diagnostics> {
+/// The modes of `checksum_mode` in a client's property `checksum`.
+const MODES: [&str; 3] = ["none", "compute", "given"];
+
+/// What a client says of itself.
+struct Claim<'a> {
+    index: u32,
+    name: &'a str,
+    /// Properties `udp-ports`, `checksum` and `continuous`.
+    ports: Option<Value>,
+    checksum: Option<Value>,
+    continuous: Option<Value>,
+}
+
+impl<'a> Claim<'a> {
+    fn of(index: u32, peer: &'a Peer) -> Self {
+        Claim {
+            index,
+            name: &peer.instance,
+            ports: peer.prop("udp-ports"),
+            checksum: peer.prop("checksum"),
+            continuous: peer.prop("continuous"),
+        }
+    }
+
+    /// Whether it wants checksums computed.
+    fn computes(&self) -> Result<bool, Diagnostic> {
+        let modes = match &self.checksum {
+            None => Vec::new(),
+            Some(Value::Array(modes)) => modes.clone(),
+            Some(mode) => vec![mode.clone()],
+        };
+        if let Some(mode) = modes.iter().find(|mode| !MODES.iter().any(|known| *mode == known)) {
+            return Err(Diagnostic::error(
+                "checksum",
+                "",
+                format!("client `{}` wants checksum mode {mode}, which does not exist", self.name),
+            )
+            .help("the modes are \"none\", \"compute\" and \"given\""));
+        }
+        let computes = modes.iter().any(|mode| mode == "compute");
+        if !computes && self.continuous != Some(Value::Bool(true)) {
+            return Err(Diagnostic::error("continuous", "", format!("client `{}` does not promise a beat on every cycle of a datagram", self.name))
+                .help("a frame on the wire cannot pause: property `continuous` makes the promise; with checksum mode \"compute\" the datagrams are stored first and need none"));
+        }
+        Ok(computes)
+    }
+}
+
+/// Gathers what clients claim.
+fn ports<'a>(clients: impl Iterator<Item = Claim<'a>>) -> Result<Ports, Diagnostics> {
     let mut ports = Ports::default();
     let mut owner: Vec<(u64, String)> = Vec::new();
     let mut wrong = Vec::new();
-    for (index, name, claimed, checksum) in clients {
-        let claims = claimed.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
+    for client in clients {
+        let (index, name) = (client.index, client.name);
+        let claims = client.ports.as_ref().and_then(Value::as_array).cloned().unwrap_or_default();
         if claims.is_empty() {
             wrong.push(
                 Diagnostic::error("udp-ports", "", format!("client `{name}` does not say which UDP ports it wants"))
@@ -171,16 +223,9 @@ fn ports<'a>(clients: impl Iterator<Item = (u32, &'a str, Option<Value>, Option<
                 ports.taken.push((port, index));
             }
         }
-        let computes = match &checksum {
-            Some(Value::String(mode)) => mode == "compute",
-            Some(Value::Array(modes)) => modes.iter().any(|m| m == "compute"),
-            _ => false,
-        };
-        if computes {
-            wrong.push(
-                Diagnostic::error("checksum", "", format!("client `{name}` wants its UDP checksums computed, which this version does not do"))
-                    .help("\"none\" sends datagrams without a checksum, \"given\" those that the client computes"),
-            );
+        match client.computes() {
+            Ok(computes) => ports.computes |= u64::from(computes) << index,
+            Err(e) => wrong.push(e),
         }
     }
     if wrong.is_empty() { Ok(ports) } else { Err(wrong) }
@@ -206,11 +251,12 @@ impl Plugin for IpUdp {
         numbers(params)?;
         let mut clients: Vec<&Peer> = peers.iter().filter(|p| p.port == "udp").collect();
         clients.sort_by_key(|p| p.index);
-        ports(clients.iter().map(|p| (p.index, p.instance.as_str(), p.prop("udp-ports"), p.prop("checksum"))))?;
+        ports(clients.iter().map(|p| Claim::of(p.index, p)))?;
         let mut names: Vec<String> = Vec::new();
         for client in &clients {
             // One instance may have two ports on this one.
-            let name = if names.contains(&client.instance) { format!("{}_{}", client.instance, client.index) } else { client.instance.clone() };
+            let name =
+                if names.contains(&client.instance) { format!("{}_{}", client.instance, client.index) } else { client.instance.clone() };
             names.push(name);
         }
         if names.is_empty() {
@@ -222,7 +268,7 @@ impl Plugin for IpUdp {
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {
         let numbers = numbers(&plan.params)?;
         let clients = plan.count("udp").max(1);
-        let ports = ports(plan.links("udp").map(|w| (w.index, w.peer.instance.as_str(), w.peer.prop("udp-ports"), w.peer.prop("checksum"))))?;
+        let ports = ports(plan.links("udp").map(|w| Claim::of(w.index, &w.peer)))?;
         let mut taken = ports.taken;
         if taken.is_empty() {
             taken.push((0, 0));
@@ -243,6 +289,7 @@ impl Plugin for IpUdp {
             .parameter("PORTS", numbered)
             .parameter("OWNERS", owners)
             .parameter("DEFAULT", ports.other.unwrap_or(clients))
+            .parameter("COMPUTE", format!("{clients}'d{}", ports.computes))
             .sources(sources![
                 "hdl/arp.veryl",
                 "hdl/core.veryl",
@@ -255,6 +302,7 @@ impl Plugin for IpUdp {
                 "hdl/rx_client.veryl",
                 "hdl/rx_header.veryl",
                 "hdl/rx_pkg.veryl",
+                "hdl/tx_checksum.veryl",
                 "hdl/tx_frame.veryl",
                 "hdl/tx_pkg.veryl",
                 "hdl/tx_prepare.veryl",
@@ -299,16 +347,40 @@ mod tests {
         assert_eq!(numbers(&p).unwrap_err().iter().map(|d| d.pointer.as_str()).collect::<Vec<_>>(), ["/mac", "/arp-entries"]);
     }
 
+    fn claim(index: u32, name: &str, ports: Value) -> Claim<'_> {
+        Claim { index, name, ports: Some(ports), checksum: Some(json!("given")), continuous: Some(json!(true)) }
+    }
+
     #[test]
     fn ports_have_one_owner() {
-        let claim = |list: &[u16]| Some(json!(list));
-        let good = ports([(0, "echo", claim(&[7]), None), (1, "rest", claim(&[0, 9]), Some(json!("given")))].into_iter()).unwrap();
-        assert_eq!(good, Ports { taken: vec![(7, 0), (9, 1)], other: Some(1) });
-        let twice = ports([(0, "a", claim(&[7]), None), (1, "b", claim(&[8, 7]), None)].into_iter()).unwrap_err();
+        let good = ports([claim(0, "echo", json!([7])), claim(1, "rest", json!([0, 9]))].into_iter()).unwrap();
+        assert_eq!(good, Ports { taken: vec![(7, 0), (9, 1)], other: Some(1), computes: 0 });
+        let twice = ports([claim(0, "a", json!([7])), claim(1, "b", json!([8, 7]))].into_iter()).unwrap_err();
         assert_eq!(twice.len(), 1);
-        assert!(twice[0].message.contains("`a`") && twice[0].message.contains("`b`") && twice[0].message.contains('7'), "{}", twice[0].message);
-        assert_eq!(ports([(0, "a", None, None)].into_iter()).unwrap_err().len(), 1);
-        assert_eq!(ports([(0, "a", Some(json!([70000])), None)].into_iter()).unwrap_err().len(), 1);
-        assert_eq!(ports([(0, "a", claim(&[7]), Some(json!(["none", "compute"])))].into_iter()).unwrap_err()[0].code, "checksum");
+        assert!(
+            twice[0].message.contains("`a`") && twice[0].message.contains("`b`") && twice[0].message.contains('7'),
+            "{}",
+            twice[0].message
+        );
+        assert_eq!(ports([Claim { ports: None, ..claim(0, "a", json!([])) }].into_iter()).unwrap_err().len(), 1);
+        assert_eq!(ports([claim(0, "a", json!([70000]))].into_iter()).unwrap_err().len(), 1);
+    }
+
+    #[test]
+    fn who_pauses_has_its_checksums_computed_or_is_refused() {
+        let with = |checksum: Option<Value>, continuous: Option<Value>| {
+            ports([claim(0, "a", json!([7])), Claim { checksum, continuous, ..claim(1, "b", json!([8])) }].into_iter())
+        };
+        for checksum in [json!("compute"), json!(["none", "compute"])] {
+            for continuous in [None, Some(json!(false)), Some(json!(true))] {
+                assert_eq!(with(Some(checksum.clone()), continuous).unwrap().computes, 2);
+            }
+        }
+        assert_eq!(with(Some(json!(["none", "given"])), Some(json!(true))).unwrap().computes, 0);
+        assert_eq!(with(None, Some(json!(true))).unwrap().computes, 0);
+        assert_eq!(with(Some(json!("given")), None).unwrap_err()[0].code, "continuous");
+        assert_eq!(with(None, Some(json!(false))).unwrap_err()[0].code, "continuous");
+        let unknown = with(Some(json!(["given", "computed"])), Some(json!(true))).unwrap_err();
+        assert!(unknown[0].code == "checksum" && unknown[0].message.contains("computed"), "{}", unknown[0].message);
     }
 }

@@ -86,6 +86,8 @@ template <class Top, int WIDTH, int CLIENTS> struct Driver {
         size_t sent = 0;
         int stall = 0; // per cent of cycles not ready
         bool stuck = false;
+        int pause = 0; // per cent of cycles in which it has no beat to send
+        bool offered = false;
     };
     std::array<Client, CLIENTS> client;
 
@@ -161,7 +163,8 @@ template <class Top, int WIDTH, int CLIENTS> struct Driver {
     void drive(int i) {
         Client& c = client[i];
         assign(top->u_rx_ready, i, 1, !c.stuck && percent() >= c.stall);
-        bool valid = !c.send.empty();
+        bool valid = !c.send.empty() && (c.offered || c.pause == 0 || percent() >= c.pause);
+        c.offered = valid;
         assign(top->u_tx_valid, i, 1, valid);
         if (!valid) return;
         const Send& s = c.send.front();
@@ -191,6 +194,7 @@ template <class Top, int WIDTH, int CLIENTS> struct Driver {
         client_lost[i] += field(top->client_lost, i, 1);
         if (field(top->u_tx_done, i, 1)) c.status.push_back(int(field(top->u_tx_status, 2 * i, 2)));
         if (field(top->u_tx_valid, i, 1) && field(top->u_tx_ready, i, 1)) {
+            c.offered = false;
             c.sent += B;
             if (c.sent >= c.send.front().d.data.size()) { c.send.pop_front(); c.sent = 0; }
         }

@@ -10,6 +10,20 @@ struct Params {
     #[serde(default = "seven")]
     #[schemars(range(min = 1))]
     port: u16,
+    /// UDP checksum of the answers.
+    #[serde(default)]
+    checksum: Checksum,
+}
+
+/// Where the UDP checksum of an answer comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Checksum {
+    /// From the datagram: it stays right, and 0 stays 0.
+    #[default]
+    Given,
+    /// The provider computes it, also where the datagram had none.
+    Compute,
 }
 
 fn seven() -> u16 {
@@ -34,10 +48,12 @@ impl Plugin for Echo {
         let udp = Port::client("udp", "gateweave/ip-udp@1", "sys")
             .widths([32, 8, 16, 64, 128, 256, 512])
             .prop("udp-ports", [params.port])
-            .prop("checksum", ["given"])
+            .prop("checksum", [if params.checksum == Checksum::Compute { "compute" } else { "given" }])
             .prop("continuous", true);
         let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
-        let registers = Registers::new().counter("echoed", "datagrams sent back").counter("dropped", "good datagrams dropped because the store was full");
+        let registers = Registers::new()
+            .counter("echoed", "datagrams sent back")
+            .counter("dropped", "good datagrams dropped because the store was full");
         Ok(Shape::new().domain("sys", Clock::System).port(udp).port(regs).registers(&registers))
     }
 
@@ -46,6 +62,7 @@ impl Plugin for Echo {
         Ok(Output::new("udp_echo")
             .parameter("W", plan.width("udp"))
             .parameter("PORT", plan.params.port)
+            .parameter("COMPUTE", format!("1'b{}", u8::from(plan.params.checksum == Checksum::Compute)))
             // One datagram comes in while another goes out.
             .parameter("BYTES", 2 * mtu.saturating_sub(HEADERS))
             .sources(sources!["hdl/udp_echo.veryl"]))
