@@ -35,6 +35,15 @@ struct Params {
     #[serde(default = "sixteen")]
     #[schemars(range(min = 2, max = 256))]
     arp_entries: u32,
+    /// Seconds after which an address that nobody has confirmed is asked for again when it is used; half as many later it is
+    /// forgotten. 0: never.
+    #[serde(default = "minute")]
+    #[schemars(range(max = 86400))]
+    arp_seconds: u32,
+}
+
+fn minute() -> u32 {
+    60
 }
 
 fn ethernet() -> u32 {
@@ -85,6 +94,17 @@ fn numbers(params: &Params) -> Result<Numbers, Diagnostics> {
         Some(ip) if wrong.is_empty() => Ok(Numbers { mac, ip, gateway }),
         _ => Err(wrong),
     }
+}
+
+/// Entries of the address cache that the HDL makes: no more than the network has addresses.
+fn entries(params: &Params, ip: Cidr) -> u64 {
+    u64::from(params.arp_entries).min(1 << (32 - ip.prefix))
+}
+
+/// Cycles of `hz` from the visit of one entry of the address cache to that of the next: each is visited twice in `arp-seconds`.
+fn arp_age(params: &Params, ip: Cidr, hz: u64) -> u64 {
+    // At least two, so that zero keeps its meaning.
+    if params.arp_seconds == 0 { 0 } else { (hz * u64::from(params.arp_seconds) / 2 / entries(params, ip)).max(2) }
 }
 
 /// The counters, in the order of the HDL; the clients' own follow.
@@ -268,6 +288,7 @@ impl Plugin for IpUdp {
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {
         let numbers = numbers(&plan.params)?;
         let clients = plan.count("udp").max(1);
+        let hz = plan.link("frames").map_or(0, |link| link.hz);
         let ports = ports(plan.links("udp").map(|w| Claim::of(w.index, &w.peer)))?;
         let mut taken = ports.taken;
         if taken.is_empty() {
@@ -285,6 +306,7 @@ impl Plugin for IpUdp {
             .parameter("MTU", plan.params.mtu)
             .parameter("ICMP", format!("1'b{}", u8::from(plan.params.icmp)))
             .parameter("ARP_ENTRIES", plan.params.arp_entries)
+            .parameter("ARP_AGE", format!("48'd{}", arp_age(&plan.params, numbers.ip, hz)))
             .parameter("P", taken.len())
             .parameter("PORTS", numbered)
             .parameter("OWNERS", owners)
@@ -318,7 +340,15 @@ mod tests {
     use super::*;
 
     fn params(ip: &str, gateway: Option<&str>) -> Params {
-        Params { mac: "02:47:57:00:00:01".into(), ip: ip.into(), gateway: gateway.map(Into::into), mtu: 1500, icmp: true, arp_entries: 16 }
+        Params {
+            mac: "02:47:57:00:00:01".into(),
+            ip: ip.into(),
+            gateway: gateway.map(Into::into),
+            mtu: 1500,
+            icmp: true,
+            arp_entries: 16,
+            arp_seconds: 60,
+        }
     }
 
     #[test]
@@ -345,6 +375,20 @@ mod tests {
         p.mac = "03:47:57:00:00:01".into();
         p.arp_entries = 12;
         assert_eq!(numbers(&p).unwrap_err().iter().map(|d| d.pointer.as_str()).collect::<Vec<_>>(), ["/mac", "/arp-entries"]);
+    }
+
+    #[test]
+    fn addresses_are_visited_twice_in_their_time() {
+        let mut p = params("192.168.7.2/24", None);
+        let ip = |p: &Params| numbers(p).unwrap().ip;
+        assert_eq!(arp_age(&p, ip(&p), 62_500_000) * 16, 62_500_000 * 30);
+        p.arp_seconds = 0;
+        assert_eq!(arp_age(&p, ip(&p), 62_500_000), 0);
+        // A network of four addresses has four entries; a day at 322 MHz fits 48 bits.
+        let mut p = params("192.168.7.2/30", None);
+        p.arp_seconds = 86400;
+        assert_eq!(arp_age(&p, ip(&p), 322_265_625), 322_265_625 * 43200 / 4);
+        assert!(322_265_625_u64 * 43200 / 2 < 1 << 48);
     }
 
     fn claim(index: u32, name: &str, ports: Value) -> Claim<'_> {
