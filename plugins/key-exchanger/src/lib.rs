@@ -241,7 +241,7 @@ impl Plugin for KeyExchanger {
             .parameter("DATA_A", program.data_bits())
             .parameter("DATA_WORDS", program.data.len())
             .parameter("DATA", program.data_list())
-            .sources(sources!["hdl/memory_words.veryl", "hdl/register_words.veryl", "hdl/key_exchanger.veryl"]))
+            .sources(sources!["hdl/memory_words.veryl", "hdl/key_exchanger.veryl"]))
     }
 }
 

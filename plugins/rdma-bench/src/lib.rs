@@ -179,7 +179,7 @@ impl Plugin for RdmaBench {
             .parameter("DATA_A", program.data_bits())
             .parameter("DATA_WORDS", program.data.len())
             .parameter("DATA", program.data_list())
-            .sources(sources!["hdl/bench_memory.veryl", "hdl/register_words.veryl", "hdl/rdma_bench.veryl"]))
+            .sources(sources!["hdl/bench_memory.veryl", "hdl/rdma_bench.veryl"]))
     }
 }
 
