@@ -51,18 +51,21 @@ pub fn project(library: &Path, folder: &Path) -> Result<Project, Diagnostic> {
 
 fn add(sources: &mut Vec<Source>, project: &str, folder: &Path, prefix: &str) -> Result<(), Diagnostic> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    let mut paths: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "veryl")).collect();
+    let mut paths: Vec<_> =
+        entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "veryl")).collect();
     paths.sort();
     for path in paths {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
-        sources.push(Source { project: project.to_owned(), path: format!("{prefix}/{file}"), text: read(&path)? });
+        let library = matches!(project, "kinds" | "gw" | "io");
+        sources.push(Source { project: project.to_owned(), path: format!("{prefix}/{file}"), text: read(&path)?, library });
     }
     Ok(())
 }
 
 fn add_headers(headers: &mut Vec<(String, String)>, folder: &Path) -> Result<(), Diagnostic> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    let mut paths: Vec<_> = entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "hpp")).collect();
+    let mut paths: Vec<_> =
+        entries.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.extension().is_some_and(|e| e == "hpp")).collect();
     paths.sort();
     for path in paths {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -247,7 +247,7 @@ fn a_miss_names_the_nearest_frequency() {
 fn emitted(family: &str) -> (String, String) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("hdl/io/{family}/pll.veryl"));
     let text = std::fs::read_to_string(&path).expect("the wrapper is there");
-    let source = crate::hdl::Source { project: "io".into(), path: format!("io/{family}/pll.veryl"), text: text.clone() };
+    let source = crate::hdl::Source { project: "io".into(), path: format!("io/{family}/pll.veryl"), text: text.clone(), library: false };
     match crate::hdl::compile("io", &[source], &[]) {
         Ok(compiled) => (text, compiled.files.into_iter().map(|f| f.text).collect()),
         Err(messages) => panic!("{family}: {messages:?}"),

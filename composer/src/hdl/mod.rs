@@ -9,6 +9,8 @@
 //! All state of the Veryl analyser is thread-local; every compile therefore
 //! runs on a fresh thread with a large stack.
 
+mod needed;
+
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -36,6 +38,9 @@ pub struct Source {
     pub path: String,
     /// The text.
     pub text: String,
+    /// It is one of many at hand: left out where nothing in the design names what it declares. All other files are
+    /// analysed, so that no error in them is missed.
+    pub library: bool,
 }
 
 /// One emitted SystemVerilog file.
@@ -73,18 +78,46 @@ pub struct Compiled {
     pub warnings: Vec<HdlMessage>,
 }
 
+/// The composer's library: its cells (`gw`), the kinds of link (`kinds`) and the primitives of a family (`io`).
+pub fn library(family: &str) -> Vec<Source> {
+    let mut sources = Vec::new();
+    for (path, text) in crate::assets::HDL {
+        let project = match path.split('/').collect::<Vec<_>>().as_slice() {
+            ["kinds", _] => "kinds",
+            ["io", folder, _] if *folder == family => "io",
+            ["io", ..] => continue,
+            _ => "gw",
+        };
+        let path = if project == "gw" { format!("gw/{path}") } else { (*path).to_owned() };
+        sources.push(Source { project: project.to_owned(), path, text: (*text).to_owned(), library: true });
+    }
+    sources
+}
+
 /// Analyses `sources` together and emits SystemVerilog.
 ///
 /// `root` is the project that the top level is in. `defines` feed Veryl's
-/// `#[ifdef]`. Only files that a file of `root` needs are emitted.
+/// `#[ifdef]`. Only files that a file of `root` needs are emitted; of the library
+/// ([`Source::library`]) only those are analysed that the rest names.
 ///
 /// # Errors
 /// All messages of the analyser if at least one is an error.
 pub fn compile(root: &str, sources: &[Source], defines: &[String]) -> Result<Compiled, Vec<HdlMessage>> {
-    let root = root.to_owned();
-    let sources = sources.to_vec();
-    let defines = defines.to_vec();
-    on_fresh_thread(move || compile_here(&root, &sources, &defines))
+    let run = |sources: Vec<Source>| {
+        let (root, defines) = (root.to_owned(), defines.to_vec());
+        on_fresh_thread(move |answer| {
+            let mut memory = Memory::default();
+            let result = compile_here(&root, &sources, &defines, &mut memory);
+            answer(result);
+        })
+    };
+    let needed = needed::needed(root, sources);
+    let narrowed = needed.len() < sources.len();
+    match run(needed) {
+        // Messages are those of the whole, such as the names that are near a misspelt one.
+        Err(_) if narrowed => run(sources.to_vec()),
+        result => result,
+    }
 }
 
 /// Formats `text` as Veryl's own formatter does.
@@ -92,22 +125,50 @@ pub fn compile(root: &str, sources: &[Source], defines: &[String]) -> Result<Com
 /// # Errors
 /// The parser's message if `text` is not Veryl.
 pub fn format(path: &str, text: &str) -> Result<String, HdlMessage> {
-    let path = path.to_owned();
-    let text = text.to_owned();
-    on_fresh_thread(move || {
-        let parsed = Parser::parse(&text, &PathBuf::from(&path)).map_err(|e| parse_message(&path, &text, &e))?;
+    parsed(path, text, |parsed, text| {
         let metadata = metadata("format").map_err(|m| internal(&m))?;
         let mut formatter = Formatter::new(&metadata);
-        formatter.format(&parsed.veryl, &text);
+        formatter.format(&parsed.veryl, text);
         Ok(formatter.as_str().to_owned())
     })
 }
 
-fn on_fresh_thread<T: Send + 'static>(job: impl FnOnce() -> T + Send + 'static) -> T {
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(job).expect("a thread for the HDL analyser");
-    match thread.join() {
+/// Parses `text`.
+///
+/// # Errors
+/// The parser's message if `text` is not Veryl.
+pub fn parse(path: &str, text: &str) -> Result<(), HdlMessage> {
+    parsed(path, text, |_, _| Ok(()))
+}
+
+fn parsed<T: Send + 'static>(
+    path: &str,
+    text: &str,
+    then: impl FnOnce(&Parser, &str) -> Result<T, HdlMessage> + Send + 'static,
+) -> Result<T, HdlMessage> {
+    let (path, text) = (path.to_owned(), text.to_owned());
+    on_fresh_thread(move |answer| {
+        let parsed = Parser::parse(&text, &PathBuf::from(&path)).map_err(|e| parse_message(&path, &text, &e));
+        answer(parsed.and_then(|parsed| then(&parsed, &text)));
+    })
+}
+
+/// Runs `job` and returns what it gives to its argument. What the job leaves (the analyser's tables are large) is freed
+/// by its thread afterwards; nobody waits for that.
+fn on_fresh_thread<T: Send + 'static>(job: impl FnOnce(&dyn Fn(T)) + Send + 'static) -> T {
+    let (answer, answers) = std::sync::mpsc::channel();
+    let run = move || {
+        job(&|value| {
+            let _ = answer.send(value);
+        });
+    };
+    let thread = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(run).expect("a thread for the HDL analyser");
+    match answers.recv() {
         Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
+        Err(_) => match thread.join() {
+            Err(panic) => std::panic::resume_unwind(panic),
+            Ok(()) => unreachable!("a job gives an answer or panics"),
+        },
     }
 }
 
@@ -120,7 +181,20 @@ fn metadata(name: &str) -> Result<Metadata, String> {
     Metadata::from_str(&text).map_err(|e| e.to_string())
 }
 
-fn compile_here(root: &str, sources: &[Source], defines: &[String]) -> Result<Compiled, Vec<HdlMessage>> {
+/// What an analysis holds.
+#[derive(Default)]
+struct Memory<'a> {
+    parsed: Vec<(&'a Source, Parser)>,
+    context: Context,
+    ir: Ir,
+}
+
+fn compile_here<'a>(
+    root: &str,
+    sources: &'a [Source],
+    defines: &[String],
+    Memory { parsed, context, ir }: &mut Memory<'a>,
+) -> Result<Compiled, Vec<HdlMessage>> {
     let metadata = metadata(root).map_err(|m| vec![internal(&m)])?;
     symbol_table::clear();
     Analyzer::new(&metadata).clear();
@@ -135,7 +209,6 @@ fn compile_here(root: &str, sources: &[Source], defines: &[String]) -> Result<Co
     let analyzer = Analyzer::new(&metadata);
 
     let mut messages = Vec::new();
-    let mut parsed = Vec::new();
     let texts: HashMap<&str, &str> = sources.iter().map(|s| (s.path.as_str(), s.text.as_str())).collect();
     for source in sources {
         match Parser::parse(&source.text, &PathBuf::from(&source.path)) {
@@ -148,18 +221,16 @@ fn compile_here(root: &str, sources: &[Source], defines: &[String]) -> Result<Co
     }
 
     let mut errors = Vec::new();
-    for (source, p) in &parsed {
+    for (source, p) in parsed.iter() {
         errors.extend(analyzer.analyze_pass1(&source.project, &p.veryl));
     }
     errors.extend(Analyzer::analyze_post_pass1());
-    let mut context = Context::default();
     context.config.defines = defines.iter().map(|d| resource_table::insert_str(d)).collect();
-    let mut ir = Ir::default();
-    for (source, p) in &parsed {
+    for (source, p) in parsed.iter() {
         context.set_project_name(source.project.as_str().into());
-        errors.extend(analyzer.analyze_pass2(&p.veryl, &mut context, Some(&mut ir)));
+        errors.extend(analyzer.analyze_pass2(&p.veryl, context, Some(ir)));
     }
-    errors.extend(Analyzer::analyze_post_pass2(&ir));
+    errors.extend(Analyzer::analyze_post_pass2(ir));
     for error in &errors {
         messages.push(message(error, &texts));
     }
@@ -171,11 +242,8 @@ fn compile_here(root: &str, sources: &[Source], defines: &[String]) -> Result<Co
 
     let by_path: BTreeMap<&str, usize> = parsed.iter().enumerate().map(|(i, (s, _))| (s.path.as_str(), i)).collect();
     let wanted = {
-        let roots = parsed
-            .iter()
-            .filter(|(s, _)| s.project == root)
-            .map(|(s, _)| resource_table::insert_path(&PathBuf::from(&s.path)))
-            .collect();
+        let roots =
+            parsed.iter().filter(|(s, _)| s.project == root).map(|(s, _)| resource_table::insert_path(&PathBuf::from(&s.path))).collect();
         type_dag::required_files(&roots)
     };
     let mut files = Vec::new();

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value as Json, json};
 
+use super::parallel;
 use crate::cache::Cache;
 use crate::compose::graph::{self, BoardPort, End, Graph, Node};
 use crate::compose::kinds::{self, KindInfo};
@@ -12,7 +13,7 @@ use crate::compose::plan::{self, BoardPlan, Plan};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::board::{self, Board, BoardReset, Claims, Resource};
 use crate::manifest::project::{Instance, Project};
-use crate::plugin::types::{PluginDiagnostic, Shape};
+use crate::plugin::types::PluginDiagnostic;
 use crate::plugin::{Failure, Host, Limits, Plugin, error, locate};
 
 /// A project with everything settled that does not depend on what the HDL is for.
@@ -145,31 +146,33 @@ fn load_plugins(
         }
     }
     let failed = build_stale(project, &chosen, problems);
-    let mut plugins = Vec::new();
-    let mut loaded: BTreeMap<PathBuf, Option<Plugin>> = BTreeMap::new();
-    for (instance, found) in project.instances.iter().zip(chosen) {
-        let Some(found) = found.filter(|f| !failed.iter().any(|path| path == f.path())) else {
-            plugins.push(None);
-            continue;
-        };
-        if let Some(plugin) = loaded.get(found.path()) {
-            plugins.push(plugin.clone());
-            continue;
+    // Each plugin once, however many instances it has.
+    let mut wanted: Vec<&locate::PluginCrate> = Vec::new();
+    for found in chosen.iter().flatten() {
+        let same = |path: &Path| path == found.path();
+        if !failed.iter().any(|path| same(path)) && !wanted.iter().any(|w| same(w.path())) {
+            wanted.push(found);
         }
-        let plugin = match found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)) {
+    }
+    let answers = parallel::map(&wanted, |_, found| found.component(&|line| eprintln!("{line}")).and_then(|bytes| host.load(bytes)));
+    let mut loaded: BTreeMap<&Path, Option<Plugin>> = BTreeMap::new();
+    for (found, answer) in wanted.iter().zip(answers) {
+        let plugin = match answer {
             Ok(plugin) => {
                 inputs.extend(found.sources().unwrap_or_else(|_| vec![found.path().to_owned()]));
                 Some(plugin)
             }
             Err(error) => {
-                problems.push(error.diagnostic(&who(instance), Some(&instance.plugin.span)));
+                let user = chosen.iter().position(|c| c.is_some_and(|c| c.path() == found.path()));
+                let user = user.and_then(|i| project.instances.get(i));
+                let who = user.map_or_else(|| format!("plugin `{}`", found.name), who);
+                problems.push(error.diagnostic(&who, user.map(|i| &i.plugin.span)));
                 None
             }
         };
-        loaded.insert(found.path().to_owned(), plugin.clone());
-        plugins.push(plugin);
+        loaded.insert(found.path(), plugin);
     }
-    Ok(plugins)
+    Ok(chosen.iter().map(|found| loaded.get(found.as_ref()?.path()).cloned().flatten()).collect())
 }
 
 /// The version that an instance asks for, else the highest. A component without a crate says its version itself.
@@ -270,25 +273,25 @@ fn describe(
     diagnostics: &mut Diagnostics,
 ) -> Vec<Node> {
     let facts = board.map(|b| board_json(project, b));
+    let instances: Vec<_> = project.instances.iter().zip(plugins).filter_map(|(i, p)| Some((i, p.as_ref()?))).collect();
+    let answers = parallel::map(&instances, |_, (instance, plugin)| -> Result<_, Vec<PluginDiagnostic>> {
+        let params = crate::plugin::params::check(&plugin.info().params_schema, &instance.params)?;
+        Ok(facts.as_ref().map(|facts| plugin.describe(&params, facts).map(|shape| (params, shape))))
+    });
     let mut nodes = Vec::new();
-    for (instance, plugin) in project.instances.iter().zip(plugins) {
-        let Some(plugin) = plugin else { continue };
+    for ((instance, plugin), answer) in instances.into_iter().zip(answers) {
         let about = plugin.info().clone();
         if let Err(error) = kinds::add(kinds, &about.name, &about.kinds) {
             diagnostics.push(in_instance(error, instance));
         }
-        let params = match crate::plugin::params::check(&about.params_schema, &instance.params) {
-            Ok(params) => params,
+        match answer {
             Err(found) => {
                 let place = |d: &PluginDiagnostic| Some(project.param_span(instance, &d.pointer));
                 diagnostics.extend(found.iter().map(|d| error::diagnostic(d, &who(instance), place(d))));
-                continue;
             }
-        };
-        let Some(facts) = &facts else { continue };
-        match plugin.describe(&params, facts) {
-            Ok(shape) => nodes.push(Node { instance: instance.clone(), about, params, shape }),
-            Err(found) => diagnostics.extend(failure(project, instance, &found)),
+            Ok(None) => {}
+            Ok(Some(Ok((params, shape)))) => nodes.push(Node { instance: instance.clone(), about, params, shape }),
+            Ok(Some(Err(found))) => diagnostics.extend(failure(project, instance, &found)),
         }
     }
     nodes
@@ -305,23 +308,18 @@ fn refine(
 ) -> Result<(), Diagnostics> {
     let facts = board_json(project, board);
     let mut diagnostics = Diagnostics::default();
-    let mut shapes: Vec<Option<Shape>> = Vec::new();
-    for (index, plugin) in plugins.iter().enumerate() {
+    let answers = parallel::map(plugins, |index, plugin| {
         let node = &graph.nodes[index];
-        let peers = graph.peers(index, &board_plan.ports);
-        shapes.push(None);
-        match plugin.elaborate(&node.params, &facts, &peers, &node.shape) {
-            Ok(shape) => shapes[index] = Some(shape),
+        plugin.elaborate(&node.params, &facts, &graph.peers(index, &board_plan.ports), &node.shape)
+    });
+    for (node, answer) in graph.nodes.iter_mut().zip(answers) {
+        match answer {
+            Ok(shape) => node.shape = shape,
             Err(found) => diagnostics.extend(failure(project, &node.instance, &found)),
         }
     }
     let ((), found) = diagnostics.finish(())?;
     warnings.extend(found);
-    for (node, shape) in graph.nodes.iter_mut().zip(shapes) {
-        if let Some(shape) = shape {
-            node.shape = shape;
-        }
-    }
     Ok(())
 }
 

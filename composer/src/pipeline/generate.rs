@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value as Json, json};
 
 use super::elaborate::{Elaborated, elaborate};
+use super::parallel;
 use super::stamp::Stamp;
 use crate::cache::{self, Cache};
 use crate::compose::graph::{End, Graph};
@@ -120,7 +121,8 @@ fn stamp_key(options: &Options) -> String {
 /// Which program this is: another build may generate something else under the same version.
 fn program() -> String {
     let file = std::env::current_exe().and_then(std::fs::metadata);
-    let built = file.ok().map(|m| (m.len(), m.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default()));
+    let built =
+        file.ok().map(|m| (m.len(), m.modified().ok().and_then(|t| t.duration_since(std::time::UNIX_EPOCH).ok()).unwrap_or_default()));
     format!("{} {built:?}", crate::version())
 }
 
@@ -222,7 +224,7 @@ impl Design {
             let block = registers.block(&node.instance.name.value).filter(|_| !bus.masters.is_empty());
             let mut links = elaborated.plan.wired(&elaborated.graph, index, &elaborated.board_plan.ports);
             links.extend(register_links(&elaborated, &bus, index));
-            let plan = PluginPlan {
+            plans.push(PluginPlan {
                 instance: node.instance.name.value.clone(),
                 prefix: format!("{project}_{}_", top::ident(&node.instance.name.value)),
                 params: node.params.clone(),
@@ -231,16 +233,14 @@ impl Design {
                 links,
                 register_base: block.map(|b| b.base),
                 register_data_bits: 32,
-            };
-            match elaborated.plugins[index].generate(&plan) {
-                Ok(output) => {
-                    outputs.push(output);
-                    plans.push(plan);
-                    projects.push(project);
-                }
-                Err(found) => {
-                    diagnostics.extend(super::elaborate::failure(&elaborated.project, &node.instance, &found));
-                }
+            });
+            projects.push(project);
+        }
+        let answers = parallel::map(&plans, |index, plan| elaborated.plugins[index].generate(plan));
+        for (node, answer) in elaborated.graph.nodes.iter().zip(answers) {
+            match answer {
+                Ok(output) => outputs.push(output),
+                Err(found) => diagnostics.extend(super::elaborate::failure(&elaborated.project, &node.instance, &found)),
             }
         }
         let ((), _) = diagnostics.finish(())?;
@@ -276,7 +276,7 @@ impl Design {
         let mut foreign = Vec::new();
         self.plugin_sources(&mut sources, &mut foreign)?;
         let top_path = format!("top/{name}.veryl");
-        sources.push(hdl::Source { project: "top".to_owned(), path: top_path, text });
+        sources.push(hdl::Source { project: "top".to_owned(), path: top_path, text, library: false });
         let compiled = hdl::compile("top", &sources, &[]).map_err(|m| self.hdl_errors(&m))?;
 
         let base = match self.target {
@@ -327,26 +327,21 @@ impl Design {
         emit::clocks::idle_pins(board, &used)
     }
 
-    /// The composer's cells, the kinds and the family's primitives.
+    /// The composer's library and the kinds of the plugins.
     fn library(&self) -> Vec<hdl::Source> {
         let family = match self.target {
             Target::Fpga => self.elaborated.board.family.name.as_str(),
             _ => "sim",
         };
-        let mut sources = Vec::new();
-        for (path, text) in crate::assets::HDL {
-            let project = match path.split('/').collect::<Vec<_>>().as_slice() {
-                ["kinds", _] => "kinds",
-                ["io", folder, _] if *folder == family => "io",
-                ["io", ..] => continue,
-                _ => "gw",
-            };
-            let path = if project == "gw" { format!("gw/{path}") } else { (*path).to_owned() };
-            sources.push(hdl::Source { project: project.to_owned(), path, text: (*text).to_owned() });
-        }
+        let mut sources = hdl::library(family);
         for kind in self.elaborated.kinds.values().filter(|k| k.from.is_some() && !k.kind.veryl.is_empty()) {
             let file = kind.kind.id.replace(['/', '@'], "_");
-            sources.push(hdl::Source { project: "kinds".to_owned(), path: format!("kinds/{file}.veryl"), text: kind.kind.veryl.clone() });
+            sources.push(hdl::Source {
+                project: "kinds".to_owned(),
+                path: format!("kinds/{file}.veryl"),
+                text: kind.kind.veryl.clone(),
+                library: false,
+            });
         }
         sources
     }
@@ -375,7 +370,7 @@ impl Design {
             for source in merged {
                 let path = format!("{project}/{}", source.path);
                 if source.language == Language::Veryl {
-                    sources.push(hdl::Source { project: project.clone(), path, text: source.text });
+                    sources.push(hdl::Source { project: project.clone(), path, text: source.text, library: false });
                 } else {
                     foreign.push((PathBuf::from(path), source.text));
                 }

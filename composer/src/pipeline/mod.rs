@@ -4,6 +4,7 @@
 pub mod bitstream;
 pub mod elaborate;
 pub mod generate;
+mod parallel;
 pub mod simulate;
 mod stamp;
 

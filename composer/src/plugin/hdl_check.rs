@@ -24,6 +24,8 @@ const SECONDS: u64 = 20;
 struct Question {
     path: String,
     text: String,
+    /// Whether the formatter is asked too.
+    format: bool,
 }
 
 /// What the parser said of one file.
@@ -33,7 +35,7 @@ pub struct Verdict {
     pub path: String,
     /// The parser's message with line and column, if it is not Veryl.
     pub error: Option<String>,
-    /// Whether Veryl's formatter would leave it as it is.
+    /// Whether Veryl's formatter would leave it as it is; `false` where it was not asked.
     pub formatted: bool,
 }
 
@@ -42,13 +44,17 @@ pub(super) fn helper() -> Option<PathBuf> {
     std::env::current_exe().ok().filter(|p| p.file_name().is_some_and(|n| n == "gateweave"))
 }
 
-/// Parses the Veryl sources, in a child if there is a helper, else on a thread of its own.
+/// Parses and formats the Veryl sources, in a child if there is a helper, else on a thread of its own.
 ///
 /// # Errors
 /// GW0315 if the parser gave up under its limits.
 pub fn verdicts(helper: Option<&Path>, sources: &[PluginSource]) -> Result<Vec<Verdict>, PluginError> {
-    let questions: Vec<Question> =
-        sources.iter().filter(|s| s.language == Language::Veryl).map(|s| Question { path: s.path.clone(), text: s.text.clone() }).collect();
+    ask(helper, sources, true)
+}
+
+fn ask(helper: Option<&Path>, sources: &[PluginSource], format: bool) -> Result<Vec<Verdict>, PluginError> {
+    let veryl = sources.iter().filter(|s| s.language == Language::Veryl);
+    let questions: Vec<Question> = veryl.map(|s| Question { path: s.path.clone(), text: s.text.clone(), format }).collect();
     if questions.is_empty() {
         return Ok(Vec::new());
     }
@@ -66,7 +72,7 @@ pub fn verdicts(helper: Option<&Path>, sources: &[PluginSource]) -> Result<Vec<V
 /// # Errors
 /// GW0314 with the first message, GW0315 as above.
 pub fn check(helper: Option<&Path>, sources: &[PluginSource]) -> Result<(), PluginError> {
-    let bad = verdicts(helper, sources)?.into_iter().find_map(|v| v.error.map(|e| (v.path, e)));
+    let bad = ask(helper, sources, false)?.into_iter().find_map(|v| v.error.map(|e| (v.path, e)));
     match bad {
         None => Ok(()),
         Some((path, error)) => {
@@ -76,9 +82,12 @@ pub fn check(helper: Option<&Path>, sources: &[PluginSource]) -> Result<(), Plug
 }
 
 fn verdict(question: &Question) -> Verdict {
-    let result = std::panic::catch_unwind(|| crate::hdl::format(&question.path, &question.text));
+    let result = std::panic::catch_unwind(|| match question.format {
+        true => crate::hdl::format(&question.path, &question.text).map(|text| text == question.text),
+        false => crate::hdl::parse(&question.path, &question.text).map(|()| false),
+    });
     let (error, formatted) = match result {
-        Ok(Ok(text)) => (None, text == question.text),
+        Ok(Ok(formatted)) => (None, formatted),
         Ok(Err(m)) => {
             let place = m.at.map_or(String::new(), |(line, column)| format!(" at line {line}, column {column}"));
             (Some(format!("{}{place}", m.message.lines().next().unwrap_or("syntax error"))), false)
