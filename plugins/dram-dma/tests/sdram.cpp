@@ -126,7 +126,7 @@ struct Bench {
             sim.run(below(2000000));
         }
         std::printf("longest wait of a read beside writes%s: %.0f ns\n", parts ? " of parts of words" : "", double(memory.read_longest) * SYS / 1000);
-        CHECK(memory.read_longest * SYS <= 700000, "longer than promised");
+        CHECK(memory.read_longest * SYS <= 550000, "longer than promised");
         rest();
     }
 

@@ -95,6 +95,8 @@ fn receive_ram() -> u32 {
 const REGIONS: usize = 16;
 /// Applications that may be linked.
 const CLIENTS: u32 = 16;
+/// Cycles in which a word comes from the memory to the link, longer than headers need (the bench `tx_wire` finds it).
+const FROM_MEMORY: u64 = 6;
 /// UDP port of RoCEv2.
 const UDP_PORT: u16 = 4791;
 
@@ -198,6 +200,10 @@ impl Plugin for Roce {
         // that is over by then needs nothing in advance.
         let stalled = stall * gbps(plan.width("udp"), hz) / 8;
         let start = if bounded { stalled.saturating_sub(62).next_multiple_of(4).clamp(4, 4096) } else { 4096 };
+        // Or it starts when the rest of the stall is as long as the headers, less what a word takes from the memory to the wire.
+        let headers = 62 * 8 / gbps(plan.width("udp"), hz).max(1);
+        let early = (headers * hz / 1_000_000_000).saturating_sub(FROM_MEMORY);
+        let lead = if bounded { (stall * hz).div_ceil(1_000_000_000).saturating_sub(early).min(1023) } else { 1023 };
         let mut regions: Vec<String> = (params.regions.len()..REGIONS).map(|_| "149'd0".to_owned()).collect();
         regions.extend(params.regions.iter().rev().map(Region::literal));
         Ok(Output::new("roce")
@@ -211,6 +217,7 @@ impl Plugin for Roce {
             .parameter("CQ", params.completions)
             .parameter("BYTES", params.buffer)
             .parameter("START", start)
+            .parameter("LEAD", lead)
             .parameter("TICK", (hz * 4096).div_ceil(1_000_000_000))
             .parameter("REGIONS", REGIONS as u32)
             .parameter("REGION_INIT", format!("{{{}}}", regions.join(", ")))

@@ -1,16 +1,22 @@
 // top: bench_tx_wire
 // param: W=32
+// param: W=32 LEAD=0
+// param: W=32 LEAD=10
 // slow-param: W=64
 // slow-param: W=128
 // slow-param: W=256
 // slow-param: W=512
 //
+// With LEAD: a packet starts before its payload is there, which comes as late as the headers on the wire and LEAD allow.
 // Behind `ip-udp`: the frames that leave are right from the first byte to the ICRC, have no hole, and follow each other at the wire's rate.
 #include "model.hpp"
 #include "tx_model.hpp"
 
 #ifndef W
 #define W 32
+#endif
+#ifndef LEAD
+#define LEAD 1023
 #endif
 
 using bench::below;
@@ -22,6 +28,9 @@ namespace {
 constexpr unsigned B = W / 8;
 // Bytes that the wire takes in a cycle: 1 Gb/s at 62.5 MHz, else as many as there are.
 constexpr double WIRE = W == 32 ? 2 : B;
+// Worst stall of the memory in cycles: preamble and 54 bytes of headers at least, and LEAD, less 6 from the memory to the wire.
+constexpr bool EARLY = LEAD < 1023;
+constexpr unsigned STALL = EARLY ? unsigned(62 / WIRE) + LEAD - 6 : 60;
 
 struct Bench {
     bench::Sim<> sim;
@@ -52,15 +61,17 @@ struct Bench {
         }
         if (open && d.tx_ready) CHECK(d.tx_valid, "a hole in frame %lu after %zu bytes", (unsigned long)frames, got.size());
         if (d.tx_valid && !open && !first_valid) first_valid = cycle;
+        const bool first = !open;
         credit = std::min(credit + WIRE, 2.0 * B - 1e-6);
         if (!d.tx_valid || !d.tx_ready) return;
         unsigned n = 0;
         for (unsigned i = 0; i < B; i++)
             if (bench::get_byte(d.tx_keep, i / 8) >> (i % 8) & 1) got.push_back(bench::get_byte(d.tx_data, i)), n++;
         credit -= n;
+        if (first) credit -= 8;
         open = !d.tx_last;
         if (open) return;
-        credit -= got.size() < 60 ? 84 - got.size() : 24;
+        credit -= got.size() < 60 ? 76 - got.size() : 16;
         frame();
         got.clear();
     }
@@ -154,7 +165,7 @@ struct Bench {
             settle();
             std::printf("from job to frame with %u bytes from a memory of %u cycles: %lu cycles\n", n, memory.latency, (unsigned long)(first_valid - given));
         }
-        memory.latency = 60;
+        memory.latency = STALL;
         for (unsigned n : {0u, 256u, 1024u, 4096u}) {
             const double wire = (n + (n ? 16 : 20) + 66) / WIRE, is = rate(n, 60);
             std::printf("%u bytes: %.2f cycles a frame, wire %.2f, %.2f%%\n", n, is, wire, 100 * wire / is);
@@ -163,11 +174,11 @@ struct Bench {
         bench::ok("rates");
         const uint8_t opcodes[] = {0x04, 0x06, 0x07, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0f, 0x10, 0x11, 0x12, 0x13, 0x17, 0x64};
         for (int i = 0; i < 1500; i++) {
-            memory.latency = unsigned(below(60));
+            memory.latency = EARLY && chance(50) ? STALL : unsigned(below(STALL + 1));
             const uint32_t dst = chance(3) ? net::PEER_IP + 1 + uint32_t(below(5)) * 16 : net::PEER_IP;
             const unsigned n = chance(30) ? 0 : unsigned(below(chance(10) ? 4097 : 200));
             add(opcodes[below(sizeof opcodes)], below(1 << 18) * 64 + below(64), n, dst == net::OUR_IP ? net::PEER_IP : dst);
-            if (chance(5)) settle();
+            if (chance(EARLY ? 60 : 5)) settle();
         }
         settle();
         std::printf("%lu frames in %lu cycles\n", (unsigned long)frames, (unsigned long)cycle);
