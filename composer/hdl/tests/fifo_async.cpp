@@ -2,6 +2,7 @@
 // param: W=9 DEPTH=16 OUT_REG=0
 // param: W=40 DEPTH=16 OUT_REG=1
 // param: W=16 DEPTH=4 OUT_REG=0
+// param: W=40 DEPTH=16 OUT_REG=1 IN_REG=1
 //
 // Order and content between clocks of many ratios; a clock that is absent; a reset of one side alone.
 #include "bench.hpp"
