@@ -8,6 +8,7 @@ use crate::stage::Stage;
 use anyhow::{Context, Result};
 use roce_peer::cm::tcp_service;
 use roce_peer::drive::all::{self, Line, PROGRAMS, Settings};
+use roce_peer::drive::faults;
 use roce_peer::drive::{Offer, Target};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
@@ -20,6 +21,9 @@ pub struct Arguments {
     /// Only this program; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
+    /// Of the program `faults`, only this case; may be repeated
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(faults::names()))]
+    case: Vec<String>,
     #[command(flatten)]
     design: Design,
     #[arg(long, default_value = "192.168.7.2")]
@@ -48,14 +52,22 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let gateweave = Gateweave::build(&stage)?;
     gateweave.build_plugins(&stage)?;
     stage.done("");
-    let programs =
-        if arguments.program.is_empty() { PROGRAMS.iter().map(|name| (*name).to_string()).collect() } else { arguments.program.clone() };
+    let programs = match (&arguments.program[..], &arguments.case[..]) {
+        ([], []) => PROGRAMS.iter().map(|name| (*name).to_string()).collect(),
+        ([], _) => vec!["faults".to_string()],
+        (programs, _) => programs.to_vec(),
+    };
     let (mut failed, mut records) = (0, Vec::new());
     for &pmtu in &arguments.pmtu {
         for program in &programs {
             let stage = Stage::start(&format!("peer {program}, PMTU {pmtu}"));
             let run = Run { design: &arguments.design, mtu: arguments.mtu, trace: arguments.trace.as_deref() };
-            let mut settings = Settings { seed: arguments.seed, rounds: arguments.rounds, ..settings(&arguments.design, pmtu) };
+            let mut settings = Settings {
+                seed: arguments.seed,
+                rounds: arguments.rounds,
+                cases: arguments.case.clone(),
+                ..settings(&arguments.design, pmtu)
+            };
             settings.target.ip = arguments.to;
             let mut wrong = 0;
             let result = one(&gateweave, &run, &settings, program, &stage, |line| {
@@ -84,11 +96,11 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// One program on the variant, one round at path MTU 256, for the suite: how many of its lines are right, and those that are wrong.
+/// One program on the variant, one round at path MTU `pmtu`, for the suite: how many of its lines are right, and those that are wrong.
 ///
 /// # Errors
 /// If the simulation cannot be made; what the program cannot go on after.
-pub fn short(gateweave: &Gateweave, program: &str, stage: &Stage) -> Result<(u64, Vec<String>)> {
+pub fn short(gateweave: &Gateweave, program: &str, pmtu: u32, stage: &Stage) -> Result<(u64, Vec<String>)> {
     #[derive(clap::Parser)]
     struct Default {
         #[command(flatten)]
@@ -97,7 +109,7 @@ pub fn short(gateweave: &Gateweave, program: &str, stage: &Stage) -> Result<(u64
     let design = <Default as clap::Parser>::parse_from(["peer"]).design;
     let run = Run { design: &design, mtu: None, trace: None };
     let (mut right, mut wrong) = (0, Vec::new());
-    let settings = Settings { rounds: 1, ..settings(&design, 256) };
+    let settings = Settings { rounds: 1, ..settings(&design, pmtu) };
     one(gateweave, &run, &settings, program, stage, |line| if line.failed { wrong.push(line.text) } else { right += 1 })?;
     Ok((right, wrong))
 }
@@ -117,6 +129,7 @@ pub fn settings(design: &Design, pmtu: u32) -> Settings {
         rounds: 3,
         depth: 4,
         queue_pairs: 4,
+        cases: Vec::new(),
         width: design.width,
         memory: design.memory.name().to_owned(),
     }

@@ -85,7 +85,7 @@ const INTEROP: [&str; 6] = ["rping-once", "rping-sizes", "rdma-client", "ucmatos
 const SEED: &str = "1";
 
 /// Programs of the peer in software that the suite runs; `cargo xtask peer` has more.
-const PEER: [&str; 3] = ["drops", "requester-drops", "hostile"];
+const PEER: [&str; 4] = ["drops", "requester-drops", "hostile", "faults"];
 
 /// Those that it runs against the simulated i5: its pins, its SDRAM.
 const INTEROP_I5: [&str; 4] = ["rping-once", "rdma-client", "no-listener", "rdma-test-sizes"];
@@ -156,9 +156,10 @@ pub fn run(all: bool) -> Result<ExitCode> {
             anyhow::ensure!(report.timing_met(), "timing is not met: {}", report.timing());
             Ok(((), ONE, report.timing()))
         });
-        for program in PEER {
-            tests.stage(&format!("peer against projects/rdma: {program}"), |stage| {
-                let (passed, wrong) = peer::short(gateweave, program, stage)?;
+        // Of what has a path MTU of 4096 to do, the rest is the same.
+        for (program, pmtu) in PEER.map(|program| (program, 256)).into_iter().chain(all.then_some(("faults", 4096))) {
+            tests.stage(&format!("peer against projects/rdma: {program}, PMTU {pmtu}"), |stage| {
+                let (passed, wrong) = peer::short(gateweave, program, pmtu, stage)?;
                 Ok(((), Count { passed, failed: wrong.len() as u64 }, wrong.join("\n")))
             });
         }

@@ -58,9 +58,100 @@ static void timeout_is_never_short() {
     ok("timeout is never short");
 }
 
+// PSNs were compared as plain numbers: what is behind the wrap was taken for a duplicate, and a duplicate for what is ahead.
+static void responder_psn_wraps() {
+    D t;
+    t.region(1, 0x55, 1, 0x17, 0x1000, 0x8000);
+    const uint32_t KEY = 1 << 8 | 0x55;
+    for (uint32_t first : {0xfffffdu, 0xfffffeu, 0xffffffu, 0u}) {
+        t.set(0, 0, 0);
+        t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = first});
+        auto write = [&](uint32_t n) { return give(t, WRITE_ONLY, first + n, true, reth(0x1000, KEY, 4), random_bytes(4)); };
+        EXPECT_ACK(write(0), first, 0x1f);
+        EXPECT_ACK(write(3), first + 1, 0x60); // ahead, on the other side
+        EXPECT_ACK(write(1), first + 1, 0x1f);
+        EXPECT_ACK(write(0), first + 1, 0x1f); // behind
+        CHECK(t.taken[0].action == 0, "a duplicate is written");
+        auto r = give(t, READ_REQUEST, first + 2, true, reth(0x1000, KEY, 4096), {});
+        CHECK(r.size() == 4, "%zu responses", r.size());
+        for (size_t i = 0; i < r.size(); i++) CHECK(r[i].psn == ((first + 2 + i) & 0xffffff), "response %zu has PSN %x", i, r[i].psn);
+        r = give(t, READ_REQUEST, first + 4, true, reth(0x1800, KEY, 2048), {});
+        CHECK(r.size() == 2 && r[0].psn == ((first + 4) & 0xffffff) && r[0].addr == 0x1800, "a READ again, from its third packet on");
+        EXPECT_ACK(write(6), first + 6, 0x1f);
+    }
+    ok("responder PSN wraps");
+}
+
+// A WRITE with immediate completed nothing: its receive request is used up, with the immediate and the length of the whole message; without
+// one it gets an RNR NAK, and no byte of that packet is written.
+static void write_with_immediate_completes() {
+    D t;
+    t.region(1, 0x55, 1, 0x17, 0x1000, 0x8000);
+    const uint32_t KEY = 1 << 8 | 0x55;
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = 20});
+    EXPECT_ACK(give(t, WRITE_ONLY_IMM, 20, true, reth(0x1000, KEY, 8, 5), random_bytes(8)), 20, 0x21);
+    CHECK(t.taken[0].action == 0, "written without a receive request");
+    t.receive(1, QPN, 7, 0, 0);
+    t.receive(1, QPN, 8, 0, 0);
+    t.quiet();
+    EXPECT_ACK(give(t, WRITE_ONLY_IMM, 20, true, reth(0x1000, KEY, 8, 5), random_bytes(8)), 20, 0x1f);
+    CHECK(give(t, WRITE_FIRST, 21, false, reth(0x1000, KEY, 1100), random_bytes(1024)).empty(), "ACK unasked");
+    CHECK(t.cq[1].size() == 1, "%zu completions before the second immediate", t.cq[1].size());
+    EXPECT_ACK(give(t, WRITE_LAST_IMM, 22, true, {6}, random_bytes(76)), 22, 0x1f);
+    CHECK(t.cq[1].size() == 2, "%zu completions", t.cq[1].size());
+    for (size_t i = 0; i < t.cq[1].size(); i++) {
+        const auto& c = t.cq[1][i];
+        CHECK(c[0] == (1u << 23 | 1u << 22 | (7 + i)) && c[1] == QPN && c[2] == (i ? 1100 : 8) && c[3] == 5 + i, "completion %08x %x %u %x", c[0], c[1], c[2], c[3]);
+    }
+    EXPECT_ACK(give(t, WRITE_ONLY_IMM, 23, true, reth(0x1000, KEY, 8, 7), random_bytes(8)), 23, 0x21);
+    ok("WRITE with immediate completes");
+}
+
+// Completions were lost when the queue was full: a place is reserved first, so SENDs stop at an RNR NAK, every accepted one completes in
+// order, and another application's queue pair goes on meanwhile.
+static void completions_do_not_overflow() {
+    D t;
+    t.open(0, {.qpn = QPN, .dqpn = PEER});
+    t.open(1, {.qpn = QPN + 1, .dqpn = PEER + 1});
+    t.stuck[1] = true;
+    constexpr int POSTED = 100;
+    for (int i = 0; i < POSTED; i++) t.receive(1, QPN, i, 0x20000 + 64 * i, 64);
+    t.cycles(256 * 8);
+    int accepted = 0;
+    auto send = [&] {
+        auto r = give(t, SEND_ONLY, accepted, true, {}, Bytes(16, uint8_t(accepted)));
+        t.cycles(256 * 4); // those that found no room are tried again at each tick
+        return !r.empty() && r[0].syndrome() == 0x1f;
+    };
+    while (accepted < POSTED && send()) accepted++;
+    CHECK(accepted >= 16 && accepted < POSTED, "%d SENDs were accepted, and none of their completions taken", accepted);
+    CHECK(t.cq[1].empty(), "a completion nobody took");
+    // The other one.
+    for (int i = 0; i < 40; i++) {
+        t.work(0, QPN + 1, {.op = 0, .id = i, .laddr = 0x3000, .length = 4});
+        t.cycles(256 * 2);
+        t.packet(ACK, QPN + 1, i, false, {0x1f000000}, {});
+        t.quiet();
+    }
+    CHECK(t.cq[0].size() == 40, "%zu of 40 completions beside a full queue", t.cq[0].size());
+    // All come, and the rest is accepted.
+    t.stuck[1] = false;
+    t.cycles(256 * 8);
+    CHECK(t.cq[1].size() == size_t(accepted), "%zu of %d completions", t.cq[1].size(), accepted);
+    while (accepted < POSTED && send()) accepted++;
+    CHECK(accepted == POSTED, "%d of %d SENDs", accepted, POSTED);
+    t.quiet();
+    CHECK(t.cq[1].size() == POSTED, "%zu of %d completions", t.cq[1].size(), POSTED);
+    for (size_t i = 0; i < t.cq[1].size(); i++) CHECK((t.cq[1][i][0] & 0xffff) == i && t.memory[0x20000 + 64 * i] == i, "completion %zu is of %u", i, t.cq[1][i][0] & 0xffff);
+    ok("completions do not overflow");
+}
+
 int main(int argc, char** argv) {
     begin(argc, argv);
     repeated_atomic_is_checked();
     timeout_is_never_short();
+    responder_psn_wraps();
+    write_with_immediate_completes();
+    completions_do_not_overflow();
     return end();
 }

@@ -13,7 +13,7 @@ fn target() -> Target {
 }
 
 fn station_on<W: Wire>(wire: W, pmtu: u32) -> Station<W> {
-    let mut node = drive::node([2, 0, 0, 0, 0, 9], Ipv4Addr::new(192, 168, 7, 1), 1 << 17, 5);
+    let mut node = drive::node([2, 0, 0, 0, 0, 9], Ipv4Addr::new(192, 168, 7, 1), 1 << 18, 5);
     node.limits.pmtu = pmtu;
     node.limits.ack_timeout = 8;
     let _ = LOCAL;
@@ -76,6 +76,64 @@ fn hostile_packets_get_what_the_model_says() {
         let outcome = drive::hostile::random(&mut station, target(), 7, 2000).unwrap();
         assert_eq!(outcome.mismatches, Vec::<String>::new());
         assert!(outcome.connections > 20, "{}", outcome.connections);
+    }
+}
+
+/// What each case of `faults` that needs no more than a region says of a board.
+fn faults<W: Wire>(station: &mut Station<W>) -> Vec<(&'static str, Result<(), String>)> {
+    let mut found = Vec::new();
+    drive::faults::run(station, target(), &drive::faults::of_a_region(), |name, result| found.push((name, result))).unwrap();
+    found
+}
+
+#[test]
+fn the_model_has_none_of_the_faults() {
+    for pmtu in [256, 1024, 4096] {
+        let found = faults(&mut station(pmtu));
+        assert!(found.len() > 20);
+        for (name, result) in found {
+            assert_eq!(result, Ok(()), "{name}, PMTU {pmtu}");
+        }
+    }
+}
+
+#[test]
+fn a_board_with_a_fault_fails_its_case() {
+    use roce_peer::packet::{Frame, Opcode, Syndrome};
+    type Lie = fn(&mut Frame);
+    let lies: [(&str, Lie); 6] = [
+        ("sequence-nak-has-the-expected-psn", |frame| {
+            if frame.packet.ext.aeth.is_some_and(|aeth| aeth.syndrome == Syndrome::SequenceError) {
+                frame.packet.bth.psn += 3;
+            }
+        }),
+        ("read-is-bounded", |frame| {
+            if frame.packet.ext.aeth.is_some_and(|aeth| aeth.syndrome == Syndrome::AccessError) {
+                frame.packet.bth.opcode = Opcode::READ_RESPONSE_ONLY;
+                frame.packet.ext.aeth.iter_mut().for_each(|aeth| aeth.syndrome = Syndrome::OK);
+            }
+        }),
+        ("write-stays-inside", |frame| {
+            frame.packet.ext.aeth.iter_mut().for_each(|aeth| aeth.syndrome = Syndrome::OK);
+        }),
+        ("read-replay-keeps-the-last-flag", |frame| {
+            if frame.packet.bth.opcode == Opcode::READ_RESPONSE_ONLY && !frame.packet.payload.is_empty() {
+                frame.packet.bth.opcode = Opcode::READ_RESPONSE_LAST;
+            }
+        }),
+        ("read-of-every-size", |frame| {
+            if frame.packet.payload.len() % 4 == 3 {
+                frame.packet.payload.iter_mut().last().into_iter().for_each(|byte| *byte ^= 1);
+            }
+        }),
+        ("duplicate-atomic-is-checked", |frame| {
+            frame.packet.ext.atomic_ack = frame.packet.ext.atomic_ack.map(|value| value + 5);
+        }),
+    ];
+    for (case, lie) in lies {
+        let mut station = station_on(Liar { board: drive::model_board(target(), 1 << 16, 4), lie }, 256);
+        let found = faults(&mut station);
+        assert!(found.iter().any(|(name, result)| *name == case && result.is_err()), "{case} does not see it: {found:?}");
     }
 }
 

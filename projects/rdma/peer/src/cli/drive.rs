@@ -2,6 +2,7 @@
 
 use roce_peer::cm::tcp_service;
 use roce_peer::drive::all::{self, PROGRAMS, Settings};
+use roce_peer::drive::faults;
 use roce_peer::drive::{Offer, Target};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
@@ -10,7 +11,8 @@ use std::path::Path;
 
 pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
 
-  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile requester requester-speed (default: all)
+  SOCKET is that of gateweave sim PROJECT --wire step:SOCKET. Programs: speed latency cm loss drops hostile faults
+  requester requester-speed requester-loss requester-drops (default: all)
 
   --to ADDRESS    the board's address (192.168.7.2)
   --from ADDRESS  ours (192.168.7.1)
@@ -21,6 +23,7 @@ pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
   --gbps N        rate of the link (1)
   --rounds N      rounds of loss at each rate, thousands of hostile packets (3)
   --seed N        (1)
+  --case NAME     of faults, only this; may be repeated
   --pcap FILE     keep the frames of the last program
   --model         a model in place of a simulation, which is no requester; SOCKET is left out";
 
@@ -35,6 +38,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         rounds: 3,
         depth: 4,
         queue_pairs: 4,
+        cases: Vec::new(),
         width: 0,
         memory: String::new(),
     };
@@ -52,6 +56,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "--gbps" => settings.gbps = number(word, value()?)?,
             "--rounds" => settings.rounds = number(word, value()?)?,
             "--seed" => settings.seed = number(word, value()?)?,
+            "--case" => settings.cases.push(value()?.clone()),
             "--pcap" => pcap = Some(value()?.clone()),
             "--model" => model = true,
             option if option.starts_with("--") => return Err(format!("unknown option {option}\n{USAGE}")),
@@ -65,6 +70,9 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     };
     let all = PROGRAMS.iter().copied().filter(|program| !model || !program.starts_with("requester"));
     let programs = if programs.is_empty() { all.collect() } else { programs };
+    if model && settings.cases.is_empty() {
+        settings.cases = faults::of_a_region();
+    }
     match socket {
         Some(socket) => {
             let wire = Step::connect(Path::new(socket)).map_err(|error| format!("{socket}: {error}"))?;

@@ -1,6 +1,6 @@
 //! The programs by name, with what each prints: for the command line and for `cargo xtask peer`.
 
-use super::{Target, cm, drops, hostile, loss, node, requester, speed};
+use super::{Target, cm, drops, faults, hostile, loss, node, requester, speed};
 use crate::check::{self, Options};
 use crate::cm::tcp_service;
 use crate::live::{Station, Wire};
@@ -25,6 +25,8 @@ pub struct Settings {
     pub depth: u8,
     /// Of the board.
     pub queue_pairs: usize,
+    /// Only these cases of `faults`; all if there are none.
+    pub cases: Vec<String>,
     /// For the records only: width of the datapath in bits, kind of memory.
     pub width: u32,
     pub memory: String,
@@ -41,14 +43,14 @@ pub struct Line {
 }
 
 /// TCP port of the plugin `rdma-bench`.
-const BENCH_PORT: u16 = 18516;
+pub(super) const BENCH_PORT: u16 = 18516;
 
 /// That of the echo in `key-exchanger`.
-const ECHO_PORT: u16 = 7471;
+pub(super) const ECHO_PORT: u16 = 7471;
 
 /// In those whose names begin with `requester` the board is one.
 pub const PROGRAMS: &[&str] =
-    &["speed", "latency", "cm", "loss", "drops", "hostile", "requester", "requester-speed", "requester-loss", "requester-drops"];
+    &["speed", "latency", "cm", "loss", "drops", "hostile", "faults", "requester", "requester-speed", "requester-loss", "requester-drops"];
 
 /// Rate of a fault from which on a queue pair may end in error, in parts of a million.
 const MAY_ERR: u32 = 50_000;
@@ -133,6 +135,12 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
                 tell(each_of(&format!("{operation:?}"), drops::responder(station, target, operation)?), false, None);
             }
         }
+        "faults" => {
+            let say = |name: &str, result: Result<(), String>| {
+                tell(result.as_ref().err().map_or(name.to_owned(), |why| format!("{name}: {why}")), result.is_err(), None);
+            };
+            faults::run(station, target, &settings.cases, say)?;
+        }
         "requester-drops" => request_drops(station, target, &mut tell)?,
         _ => {
             let found = hostile::random(station, target, settings.seed, settings.rounds * 1000)?;
@@ -142,8 +150,8 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
             found.mismatches.iter().take(10).for_each(|mismatch| tell(mismatch.clone(), true, None));
         }
     }
-    // Hostile packets and wrong REQs break the rules that the checker knows.
-    if program != "hostile" && program != "cm" {
+    // Hostile packets, packets made by hand and wrong REQs break the rules that the checker knows.
+    if !matches!(program, "hostile" | "faults" | "cm") {
         let report = check::check(&station.records, Options { lossless: matches!(program, "speed" | "latency"), pmtu: None });
         let first = report.faults.first().map_or(String::new(), |fault| format!(": frame {}: {}: {}", fault.frame, fault.rule, fault.text));
         tell(format!("{} frames checked, {} faults{first}", report.roce, report.faults.len()), !report.faults.is_empty(), None);

@@ -14,7 +14,7 @@ const ANSWER_NS: u64 = 300_000;
 const TIMES: usize = 40;
 
 /// A REQ such as Linux sends, from no queue pair of ours.
-fn req<W: Wire>(station: &Station<W>, target: Target, number: u32) -> Req {
+pub(super) fn req<W: Wire>(station: &Station<W>, target: Target, number: u32) -> Req {
     let mut req = Req {
         local_comm_id: 0x5000_0000 + number,
         service_id: target.service,
@@ -44,7 +44,7 @@ fn req<W: Wire>(station: &Station<W>, target: Target, number: u32) -> Req {
 }
 
 /// Sends a MAD and gives the board's answers.
-fn ask<W: Wire>(station: &mut Station<W>, target: Target, mad: &Mad) -> io::Result<Vec<Message>> {
+pub(super) fn ask<W: Wire>(station: &mut Station<W>, target: Target, mad: &Mad) -> io::Result<Vec<Message>> {
     let ours = station.node.ip;
     let frames = station.records.iter().rev().filter_map(|record| Frame::decode(&record.frame).ok());
     let mut frame = frames.into_iter().find(|frame| frame.source_ip == ours).ok_or_else(|| wrong("nothing was sent yet".into()))?;

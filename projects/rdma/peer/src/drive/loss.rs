@@ -21,8 +21,11 @@ pub struct Run {
     pub error: bool,
 }
 
+/// Faults of one kind at a rate, in parts of a million.
+pub type Kind = fn(u32) -> Faults;
+
 /// What a wire can do to frames, each for itself and all at once.
-pub const KINDS: [(&str, fn(u32) -> Faults); 6] = [
+pub const KINDS: [(&str, Kind); 6] = [
     ("drop", |drop| Faults { drop, ..Faults::default() }),
     ("duplicate", |duplicate| Faults { duplicate, ..Faults::default() }),
     ("reorder", |reorder| Faults { reorder, ..Faults::default() }),

@@ -6,6 +6,7 @@
 pub mod all;
 pub mod cm;
 pub mod drops;
+pub mod faults;
 pub mod hostile;
 pub mod loss;
 pub mod requester;

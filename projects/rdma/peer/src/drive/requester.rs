@@ -48,7 +48,8 @@ impl Command {
         if self.span == 0 { self.size } else { self.span }
     }
 
-    fn encode(&self, rkey: u32) -> Vec<u8> {
+    /// As the board takes it; `rkey` is that of our memory.
+    pub(super) fn encode(&self, rkey: u32) -> Vec<u8> {
         // Fill what leaves the board, clear and check what comes.
         let flags = match self.request {
             Request::Write | Request::WriteImm | Request::Send | Request::SendImm => 1,

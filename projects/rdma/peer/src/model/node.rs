@@ -59,6 +59,8 @@ pub struct Limits {
     pub cm_retries: u8,
     pub queue_pairs: usize,
     pub access: Access,
+    /// The PSN that whoever is asked for a connection begins at; `None` is any.
+    pub first_psn: Option<u32>,
 }
 
 impl Default for Limits {
@@ -74,6 +76,7 @@ impl Default for Limits {
             cm_retries: 15,
             queue_pairs: 1024,
             access: Access::ALL,
+            first_psn: None,
         }
     }
 }
@@ -146,6 +149,12 @@ impl Node {
         self.paths.get_mut(&qpn).map(|path| &mut path.qp).or_else(|| self.ended.get_mut(&qpn))
     }
 
+    /// Takes the queue pair away from a connection, which goes on: what comes for it is not answered any more.
+    pub fn release(&mut self, id: usize) -> Option<Qp> {
+        let qpn = self.connections.get(id)?.local_qpn;
+        self.paths.remove(&qpn).map(|path| path.qp)
+    }
+
     /// Connects to a service; the outcome is an [`Event`] with the ID that is returned. `private_data` has at most 56 bytes.
     pub fn connect(&mut self, now: u64, peer: Ipv4Addr, service: u64, private_data: &[u8]) -> usize {
         let id = self.connections.len();
@@ -163,7 +172,7 @@ impl Node {
             responder_resources: limits.responder_resources,
             initiator_depth: limits.initiator_depth,
             remote_response_timeout: limits.cm_timeout,
-            starting_psn: self.rng.below(1 << 24) as u32,
+            starting_psn: limits.first_psn.unwrap_or(self.rng.below(1 << 24) as u32),
             local_response_timeout: limits.cm_timeout,
             retry_count: limits.retry_count,
             pkey: 0xffff,

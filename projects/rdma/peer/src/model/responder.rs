@@ -221,7 +221,8 @@ impl Responder {
                 (None, Some(Inside::Write { left, .. })) => left,
                 _ => 0,
             };
-            ensure(if bth.opcode.ends() { length == left } else { length <= left }, Syndrome::InvalidRequest)?;
+            // What goes on has something left for its last packet.
+            ensure(if bth.opcode.ends() { length == left } else { length < left }, Syndrome::InvalidRequest)?;
         }
         if class == Class::Send {
             let (receive, filled) = match self.inside {
@@ -323,6 +324,11 @@ impl Responder {
         let (bth, ext) = (&packet.bth, &packet.ext);
         match bth.opcode.class() {
             Some(Class::Send | Class::Write) => {
+                let right = Access { write: true, ..Access::default() };
+                let named = ext.reth.filter(|reth| reth.length != 0);
+                if named.is_some_and(|reth| !memory.allows(reth.rkey, config.domain, reth.address, reth.length.into(), right)) {
+                    return Outcome::Silent(Drop::Duplicate);
+                }
                 self.answer(self.executed, Syndrome::OK);
                 Outcome::Duplicate
             }

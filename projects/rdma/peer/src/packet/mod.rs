@@ -5,6 +5,7 @@ mod headers;
 pub mod icrc;
 mod opcode;
 
+pub(crate) use frame::checksum;
 pub use frame::{Frame, Refusal, UDP_PORT};
 pub use headers::{Aeth, AtomicEth, Bth, Deth, Extensions, Packet, Reth, Syndrome};
 pub use opcode::{Class, Extension, Opcode, Position};
