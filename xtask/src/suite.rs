@@ -156,7 +156,7 @@ pub fn run(all: bool) -> Result<ExitCode> {
             anyhow::ensure!(report.timing_met(), "timing is not met: {}", report.timing());
             Ok(((), ONE, report.timing()))
         });
-        // Of what has a path MTU of 4096 to do, the rest is the same.
+        // With `--all` the named faults at the largest path MTU, too.
         for (program, pmtu) in PEER.map(|program| (program, 256)).into_iter().chain(all.then_some(("faults", 4096))) {
             tests.stage(&format!("peer against projects/rdma: {program}, PMTU {pmtu}"), |stage| {
                 let (passed, wrong) = peer::short(gateweave, program, pmtu, stage)?;

@@ -4,7 +4,7 @@
 // param: COUNTERS=3 PENDING_W=4 INC_W=3
 //
 // Random events within what the pending bits hold, random reads and writes with random waits, against a model that counts.
-#include "bench.hpp"
+#include "cycle.hpp"
 
 #ifndef INC_W
 #define INC_W 1
@@ -31,12 +31,8 @@ int main(int argc, char** argv) {
     dut.status[0] = 0x5eed0001u;
     dut.status[1] = 0xffffffffu;
     auto clock = [&] {
-        dut.clk = 1;
-        dut.eval();
-        dut.clk = 0;
-        dut.eval();
+        bench::cycle(dut);
         ++cycle;
-        bench::now_ps += 10000;
     };
     dut.eval();
     for (int i = 0; i < 3; ++i) clock();

@@ -2,7 +2,7 @@
 //
 // Two masters on three blocks that answer at once, slowly, too late or never. Every access must be answered, in bounded
 // time, by the right block or with the right error, and no late answer may be taken for another's.
-#include "bench.hpp"
+#include "cycle.hpp"
 
 static const unsigned TIMEOUT = 64;
 static const uint32_t BASE[3] = {0x0000, 0x0040, 0x0100};
@@ -43,12 +43,8 @@ int main(int argc, char** argv) {
     uint64_t cycle = 0, slowest = 0;
 
     auto clock = [&] {
-        dut.clk = 1;
-        dut.eval();
-        dut.clk = 0;
-        dut.eval();
+        bench::cycle(dut);
         ++cycle;
-        bench::now_ps += 10000;
     };
     dut.clk = 0;
     dut.rst = 1;

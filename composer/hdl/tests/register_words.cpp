@@ -1,7 +1,7 @@
 // top: gw::bench_register_words
 //
 // A program with 64 words that takes its time, behind a master that does too: reads and writes, alone and at once, whole words and parts of them.
-#include "bench.hpp"
+#include "cycle.hpp"
 
 int main(int argc, char** argv) {
     bench::begin(argc, argv);
@@ -12,13 +12,7 @@ int main(int argc, char** argv) {
     dut.rst = 1;
     dut.arvalid = dut.awvalid = dut.wvalid = dut.rready = dut.bready = 0;
     dut.in_ready = dut.answer_valid = 0;
-    auto clock = [&] {
-        dut.clk = 1;
-        dut.eval();
-        dut.clk = 0;
-        dut.eval();
-        bench::now_ps += 10000;
-    };
+    auto clock = [&] { bench::cycle(dut); };
     dut.eval();
     for (int i = 0; i < 3; ++i) clock();
     dut.rst = 0;
