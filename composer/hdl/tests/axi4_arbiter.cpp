@@ -1,9 +1,12 @@
 // top: gw::bench_axi4_arbiter
-// param: BLOCK = 0, 1
+// param: BLOCK=0 RANKED=0
+// param: BLOCK=1 RANKED=0
+// param: BLOCK=1 RANKED=1
 //
 // Three clients with random bursts on a slow memory. In turns one of them stops in the middle of reads, of write data or before
 // its answers; the others go on, and what each reads is what it wrote. Then two clients and a memory that takes 60 cycles to
-// answer: it is busy for 9 of 10 cycles in both directions.
+// answer: it is busy for 9 of 10 cycles in both directions. With `RANKED` client 0 has priority 1, the others 6: of three that ask all the time the others
+// share seven grants of eight and their turns, client 0 has its turns, and none waits for more than 24 bursts.
 #include "bench.hpp"
 
 using bench::below;
@@ -48,11 +51,17 @@ struct Bench {
     int victim = -1;
     bool stop = false;   // no new bursts, nobody is stuck
     bool smooth = false; // no pauses
+    bool single = false; // then: bursts of one beat, of three clients
+    uint64_t read_grants[3] = {}, write_grants[3] = {}, read_passed[3] = {}, write_passed[3] = {}, most_passed = 0;
     uint64_t sent[3] = {}, got[3] = {};
 
     void sample() {
         auto& d = sim.dut;
         if (d.rst) return;
+        for (int i = 0; i < 3 && single; ++i) {
+            if (d.c_arready[i]) granted(i, read_grants, read_passed);
+            if (d.c_awready[i]) granted(i, write_grants, write_passed);
+        }
         for (int i = 0; i < 3 && smooth; ++i) {
             sent[i] += d.c_wvalid[i] && d.c_wready[i];
             got[i] += d.c_rvalid[i] && d.c_rready[i];
@@ -95,7 +104,7 @@ struct Bench {
             ++m.reads.front().at;
             if (--m.reads.front().left == 0) m.reads.pop_front();
         }
-        const uint64_t ready = cycle + (smooth ? 60 : below(30));
+        const uint64_t ready = cycle + (single ? 4 : smooth ? 60 : below(30));
         if (d.m_arvalid && d.m_arready) m.reads.push_back({d.m_araddr / 4u, d.m_arlen + 1u, ready});
         if (d.m_awvalid && d.m_awready) m.writes.push_back({d.m_awaddr / 4u, d.m_awlen + 1u, 0});
         m.longest = std::max<unsigned>(m.longest, m.reads.size());
@@ -111,6 +120,12 @@ struct Bench {
             if (w.left == 0) m.writes.pop_front(), m.answers.push_back(ready);
         }
         ++cycle;
+    }
+
+    /// A burst of client `i` is passed on, the others are not.
+    void granted(int i, uint64_t (&grants)[3], uint64_t (&passed)[3]) {
+        ++grants[i];
+        for (int k = 0; k < 3; ++k) passed[k] = k == i ? 0 : passed[k] + 1, most_passed = std::max(most_passed, passed[k]);
     }
 
     void drive() {
@@ -192,11 +207,11 @@ struct Bench {
     void drive_smooth() {
         auto& d = sim.dut;
         for (int i = 0; i < 3; ++i) {
-            d.c_arvalid[i] = d.c_awvalid[i] = d.c_wvalid[i] = i < 2;
+            d.c_arvalid[i] = d.c_awvalid[i] = d.c_wvalid[i] = single || i < 2;
             d.c_araddr[i] = 4 * WORDS * i;
             d.c_awaddr[i] = 4 * (WORDS * i + WORDS / 2);
-            d.c_arlen[i] = d.c_awlen[i] = BURST - 1;
-            d.c_wlast[i] = sent[i] % BURST == BURST - 1;
+            d.c_arlen[i] = d.c_awlen[i] = single ? 0 : BURST - 1;
+            d.c_wlast[i] = single || sent[i] % BURST == BURST - 1;
             d.c_rready[i] = d.c_bready[i] = 1;
         }
     }
@@ -225,7 +240,36 @@ struct Bench {
         std::printf("busy for reads %.3f, for writes %.3f of the time, %u reads under way\n", r / cycles, w / cycles, memory.longest);
         CHECK(r >= 0.9 * cycles && w >= 0.9 * cycles, "less than 9 of 10 cycles");
         const double share = double(got[0] - first) / double(got[0] - first + got[1] - second);
-        CHECK(share > 0.45 && share < 0.55, "one client has %.2f of the reads", share);
+        // With a priority only what the other has no room for is left for the first.
+        CHECK(share > (RANKED ? 0.02 : 0.45) && share < (RANKED ? 0.5 : 0.55), "one client has %.2f of the reads", share);
+    }
+
+    /// Three clients that ask for bursts of a beat all the time: what each has of the grants, and how many a client waits for.
+    void three_at_full_rate() {
+        auto& d = sim.dut;
+        // Without what is under way of the longer bursts.
+        d.rst = 1;
+        for (int i = 0; i < 3; ++i) d.c_arvalid[i] = d.c_awvalid[i] = d.c_wvalid[i] = 0;
+        memory = Memory{};
+        d.m_rvalid = d.m_bvalid = 0;
+        sim.run(100000);
+        d.rst = 0;
+        single = true;
+        sim.run(10000000);
+        for (int i = 0; i < 3; ++i) read_grants[i] = write_grants[i] = read_passed[i] = write_passed[i] = 0;
+        most_passed = 0;
+        sim.run(100000000);
+        for (auto* grants : {&read_grants, &write_grants}) {
+            const double all = double((*grants)[0] + (*grants)[1] + (*grants)[2]);
+            CHECK(all > 4000, "only %.0f grants", all);
+            for (int i = 0; i < 3; ++i) {
+                // Of 24 grants 21 go by priority and one to each by turns.
+                const double expected = RANKED ? (i == 0 ? 1.0 / 24 : 11.5 / 24) : 1.0 / 3, share = double((*grants)[i]) / all;
+                CHECK(share > 0.97 * expected && share < 1.03 * expected, "client %d has %.4f of the grants, not %.4f", i, share, expected);
+            }
+        }
+        CHECK(most_passed < 24, "a client waited for %lu bursts", (unsigned long)most_passed);
+        std::printf("client 0 has %.4f of the reads, longest wait %lu bursts\n", double(read_grants[0]) / double(read_grants[0] + read_grants[1] + read_grants[2]), (unsigned long)most_passed);
     }
 };
 
@@ -240,5 +284,7 @@ int main(int argc, char** argv) {
     bench::ok("bursts of three clients, one stuck");
     b.two_at_full_rate();
     bench::ok("two clients, a slow memory that is never idle");
+    b.three_at_full_rate();
+    bench::ok(RANKED ? "three clients, one of less priority" : "three clients, by turns");
     return bench::end();
 }
