@@ -67,7 +67,8 @@ fn the_simulations_hdl_is_free_of_lint() {
     lint(&ping(), None);
 }
 
-/// Memory with clients of two widths, and wires between instances: arrays of several links, and ports without one.
+/// Memory with clients of two widths and priorities, wires between instances: arrays of several links, and ports without one; packets through FIFOs
+/// in LUT RAM and in block RAM.
 #[test]
 fn shared_memory_and_wires_between_instances_are_free_of_lint() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -83,20 +84,30 @@ params = { width = 256 }
 links  = { memory = "ram.memory", manage = "two.control" }
 [instance.two]
 plugin = "links"
-links  = { memory = "ram.memory", work = "one.rdma", request = "one.connections" }
+links  = { memory = { to = "ram.memory", priority = 5 }, work = "one.rdma", request = "one.connections" }
 [instance.three]
 plugin = "links"
 params = { burst = 64 }
 links  = { memory = "ram.memory", work = "one.rdma", request = "one.connections" }
 [instance.four]
 plugin = "links"
+[instance.mac0]
+plugin = "mac"
+links  = { phy = "board.eth0" }
+[instance.net]
+plugin = "ip-udp"
+params = { mac = "02:47:57:00:00:01", ip = "192.168.7.2/24", mtu = 1500 }
+links  = { frames = { to = "mac0.frames", fifo = 50 } }
+[instance.echo]
+plugin = "udp-echo"
+links  = { udp = { to = "net.udp", width = 64, fifo = 5000 } }
 "#;
     std::fs::write(folder.path().join("project.toml"), text.replace("ROOT", &root.to_string_lossy())).expect("a file");
     let top = lint(folder.path(), None);
     let squeezed = top.split_whitespace().collect::<String>().replace(",)", ")");
     for part in [
         "instl_ram_memory_clients:'syskinds::axi4[3]#(ADDR_W:32,DATA_W:256",
-        "instu_arbiter_ram_memory:gw::axi4_arbiter#(M:3,ADDR_W:32,DATA_W:256,DEPTH:64,BLOCK:true",
+        "instu_arbiter_ram_memory:gw::axi4_arbiter#(M:3,ADDR_W:32,DATA_W:256,DEPTH:64,BLOCK:true,PRIORITY:{3'd0,3'd5,3'd0}",
         "memory:l_ram_memory_clients[0],",
         "instu_two_memory_width:gw::axi4_width#(CLIENT_W:32,MEMORY_W:256",
         "client:l_two_memory,memory:l_ram_memory_clients[1]",
@@ -105,6 +116,8 @@ plugin = "links"
         "instu_stub_one_work:gw::rdma_stub_provider",
         "instu_stub_two_connections:gw::rdma_cm_stub_client(link:l_two_connections[0]",
         "manage:l_two_control",
+        "instu_net_frames_0:gw::packet_rx_fifo#(W:16,RU:1,DEPTH:32,BLOCK:false)(clk:clk_sys,rst:rst_sys,up:l_mac0_frames,down:l_net_frames)",
+        "instu_echo_udp_1:gw::packet_rx_fifo#(W:64,RU:kinds::ip_udp::RX_W,DEPTH:1024,BLOCK:true)",
         "instu_stub_four_memory:gw::axi4_stub_provider",
         "instu_stub_four_control:gw::roce_control_stub_client",
     ] {

@@ -89,6 +89,37 @@ fn a_reset_button_whose_pin_is_taken_is_left_out() {
     }
 }
 
+/// What a link asks for stands among the choices, and at the link in plan and diagram.
+#[test]
+fn overrides_of_links_are_choices() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = ping_on("sim", false).replace("links  = { udp = \"net.udp\" }", "links = { udp = { to = \"net.udp\", fifo = 3000 } }");
+    assert!(text.contains("fifo"), "{text}");
+    let shared = "[instance.ram]\nplugin = \"dram-dma\"\n[instance.one]\nplugin = \"links\"\nlinks = { memory = { to = \"ram.memory\", priority = 6 } }\n\
+                  [instance.two]\nplugin = \"links\"\nlinks = { memory = \"ram.memory\" }\n";
+    let tests = root().join("composer/tests/plugins");
+    let text = text.replace("/plugins\"]", &format!("/plugins\", {:?}]", tests.to_string_lossy())) + shared;
+    let text = text.replace("schema  = 1", "schema  = 1\ndatapath = { shortest-frame = 1024 }");
+    std::fs::write(folder.path().join("project.toml"), text).unwrap();
+    let out = folder.path().join("out");
+    generated(folder.path(), &out);
+    let plan: serde_json::Value = serde_json::from_str(&std::fs::read_to_string(out.join("plan.json")).unwrap()).unwrap();
+    let choices = plan["choices"].as_array().unwrap();
+    for (what, value) in [
+        ("link net.udp -> echo.udp", "FIFO of 4096 bytes"),
+        ("link ram.memory -> one.memory", "priority 6"),
+        ("datapath shortest frame", "1024 bytes"),
+    ] {
+        let choice = choices.iter().find(|c| c["what"] == what && c["value"] == value);
+        assert_eq!(choice.map(|c| &c["overridden"]), Some(&true.into()), "{what}: {choices:#?}");
+    }
+    let link = |client: &str| plan["links"].as_array().unwrap().iter().find(|l| l["client"] == client).unwrap().clone();
+    assert_eq!((&link("one.memory")["priority"], &link("two.memory")["priority"]), (&6.into(), &serde_json::Value::Null));
+    assert_eq!(link("echo.udp")["adapters"], serde_json::json!(["Fifo(4096)"]));
+    let diagram = std::fs::read_to_string(out.join("diagram.svg")).unwrap();
+    assert!(diagram.contains(">FIFO 4096 bytes<") && diagram.contains(">priority 6<"), "{diagram}");
+}
+
 /// A project on board `sim` with prebuilt components in `plugins`.
 fn components(folder: &Path, plugins: &[(&str, Wat)], instances: &str) {
     std::fs::create_dir_all(folder).unwrap();

@@ -40,7 +40,10 @@ pub fn run(args: &GraphArgs) -> CommandResult {
         let edge = &e.graph.edges[link.edge];
         let width = if link.client.width > 0 { format!(", {} bits", link.client.width) } else { String::new() };
         let adapters: Vec<String> = link.adapters.iter().map(|a| format!("{a:?}").to_lowercase()).collect();
-        let through = if adapters.is_empty() { String::new() } else { format!(" through {}", adapters.join(", ")) };
+        let mut through = if adapters.is_empty() { String::new() } else { format!(" through {}", adapters.join(", ")) };
+        if let Some(priority) = link.priority {
+            let _ = write!(through, ", priority {priority}");
+        }
         let _ = writeln!(
             text,
             "{:<18} -> {:<18} {}{width}{through}",

@@ -10,6 +10,9 @@ const ADDRESS: u64 = 32;
 /// Words of an arbiter's buffers: at least four bursts, so that a memory's latency is hidden, and what a block RAM holds anyway.
 const DEPTH: std::ops::RangeInclusive<u64> = 64..=512;
 
+/// One grant in so many goes by turns among all, whatever the priorities (`gw::request_rank`).
+pub const TURNS: u32 = 8;
+
 /// `gw::axi4_arbiter` before a memory port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arbiter {
@@ -21,6 +24,8 @@ pub struct Arbiter {
     pub clients: u32,
     /// Words of each client's buffers.
     pub depth: u64,
+    /// Priority of each client, higher first; empty where they are all equal.
+    pub priorities: Vec<u8>,
 }
 
 /// The edges at a provider's memory port, in the order of their index.
@@ -77,11 +82,16 @@ pub fn arbiters(graph: &Graph, datapaths: &[Option<u32>]) -> Vec<Arbiter> {
                 if own < width { beats * own / width + 1 } else { beats }
             };
             let longest = clients(graph, node, &port.name).map(burst).max().unwrap_or(BURST);
+            let mut priorities: Vec<u8> = clients(graph, node, &port.name).map(|e| e.link.priority.as_ref().map_or(0, |p| p.value)).collect();
+            if priorities.iter().all(|p| Some(p) == priorities.first()) {
+                priorities.clear();
+            }
             found.push(Arbiter {
                 node,
                 port: port.name.clone(),
                 clients: clients(graph, node, &port.name).count() as u32,
                 depth: (4 * longest.min(256)).next_power_of_two().clamp(*DEPTH.start(), *DEPTH.end()),
+                priorities,
             });
         }
     }

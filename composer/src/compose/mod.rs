@@ -2,6 +2,7 @@
 
 pub mod graph;
 pub mod kinds;
+mod link;
 pub mod memory;
 pub mod plan;
 pub mod pll;

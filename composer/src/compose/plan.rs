@@ -2,14 +2,14 @@
 //!
 //! Every choice is recorded with its reason and says whether the project made
 //! it. Nothing is chosen that cannot carry the link's rate for every frame
-//! length; a refusal shows the arithmetic.
+//! length that the project has; a refusal shows the arithmetic.
 
 use std::collections::BTreeMap;
 
 use super::graph::{BoardPort, Edge, End, Graph};
 use super::kinds::KindInfo;
 use super::memory::{self, Arbiter};
-use super::rate::{self, WIDTHS};
+use super::rate::{self, Traffic, WIDTHS};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::project::Project;
 use crate::plugin::types::{Clock, Domain, Port, Protocol, Role, Wired};
@@ -49,6 +49,8 @@ pub enum Adapter {
     Width,
     /// `gw::packet_store` on tx: the client does not promise to be continuous. Bytes of room.
     Store(u32),
+    /// `gw::packet_rx_fifo`: a client that is slow for a while loses nothing. Bytes of room.
+    Fifo(u32),
 }
 
 /// One end of a settled link.
@@ -71,6 +73,8 @@ pub struct PlannedLink {
     pub client: Side,
     /// Cells between them, from provider to client.
     pub adapters: Vec<Adapter>,
+    /// What the link asks of the arbiter before its provider.
+    pub priority: Option<u8>,
 }
 
 /// A choice, for the report.
@@ -155,13 +159,14 @@ pub fn plan(project: &Project, graph: &Graph, kinds: &BTreeMap<String, KindInfo>
     planner.diagnostics.finish(planner.plan).map(|(plan, _)| plan)
 }
 
-struct Planner<'a> {
-    project: &'a Project,
-    graph: &'a Graph,
-    kinds: &'a BTreeMap<String, KindInfo>,
-    board: &'a BoardPlan,
-    plan: Plan,
-    diagnostics: Diagnostics,
+/// The plan under way; links are settled in `link.rs`.
+pub(super) struct Planner<'a> {
+    pub(super) project: &'a Project,
+    pub(super) graph: &'a Graph,
+    pub(super) kinds: &'a BTreeMap<String, KindInfo>,
+    pub(super) board: &'a BoardPlan,
+    pub(super) plan: Plan,
+    pub(super) diagnostics: Diagnostics,
 }
 
 fn mhz(hz: u64) -> String {
@@ -170,7 +175,7 @@ fn mhz(hz: u64) -> String {
 }
 
 impl Planner<'_> {
-    fn choose(&mut self, what: impl Into<String>, value: impl Into<String>, why: impl Into<String>, overridden: bool) {
+    pub(super) fn choose(&mut self, what: impl Into<String>, value: impl Into<String>, why: impl Into<String>, overridden: bool) {
         self.plan.choices.push(Choice { what: what.into(), value: value.into(), why: why.into(), overridden });
     }
 
@@ -194,6 +199,12 @@ impl Planner<'_> {
         linked.max().unwrap_or(0)
     }
 
+    /// The rate, and the frames for which it is promised.
+    fn traffic(&self) -> Traffic {
+        let any = Traffic::any(self.plan.gbps_milli);
+        self.project.shortest_frame.as_ref().map_or(any, |s| Traffic { shortest: s.value, ..any })
+    }
+
     /// Widths that every packets port in the system domain has.
     fn common_widths(&self) -> Vec<u32> {
         let ports = self.graph.nodes.iter().flat_map(|n| n.shape.ports.iter()).filter(|p| self.is_packets(p) && !p.widths.is_empty());
@@ -213,29 +224,34 @@ impl Planner<'_> {
         let clocks = asked.as_ref().map_or_else(|| self.board.system_clocks.clone(), |hz| vec![hz.value]);
         let widths = forced.as_ref().map_or_else(|| self.common_widths(), |w| vec![w.value]);
         let rate = self.plan.gbps_milli;
+        let traffic = self.traffic();
         let margin = if forced.is_some() { 1.0 } else { self.board.margin };
         let fit = if rate == 0 {
             clocks.first().zip(widths.first()).map(|(hz, width)| rate::Fit { hz: *hz, width: *width })
         } else {
-            rate::choose(&clocks, &widths, rate, margin)
+            rate::choose(&clocks, &widths, traffic, margin)
         };
         let Some(fit) = fit else {
             let widest = widths.iter().copied().max().unwrap_or(512);
             let fastest = clocks.iter().copied().max().unwrap_or(0);
             let mut diagnostic = Diagnostic::error("GW0410", format!("no clock and width carry {} Gb/s", rate as f64 / 1000.0))
                 .at(&asked.as_ref().map(|a| a.span.clone()).or(forced.as_ref().map(|f| f.span.clone())).unwrap_or(self.project.board.span.clone()));
-            diagnostic = diagnostic.help(rate::explain(widest, fastest, rate));
+            diagnostic = diagnostic.help(rate::explain(widest, fastest, traffic));
             self.diagnostics.push(diagnostic);
             return widest;
         };
         let needs = if rate == 0 {
             "no link asks for a rate".to_owned()
         } else {
-            let (lowest, length) = rate::lowest_clock(fit.width, rate);
+            let (lowest, length) = rate::lowest_clock(fit.width, traffic);
             format!("{} Gb/s at {} bits needs {:.3} MHz (worst length {length} bytes)", rate as f64 / 1000.0, fit.width, lowest / 1e6)
         };
         self.choose("clock sys", mhz(fit.hz), needs.clone(), asked.is_some());
         self.choose("datapath width", format!("{} bits", fit.width), needs, forced.is_some());
+        if let Some(shortest) = &self.project.shortest_frame {
+            let why = "the rate is promised for frames of that many bytes without FCS or more; shorter ones back to back may be dropped and counted";
+            self.choose("datapath shortest frame", format!("{} bytes", shortest.value), why, true);
+        }
         self.plan.clocks.push(ClockNet {
             name: "sys".to_owned(),
             hz: fit.hz,
@@ -371,7 +387,7 @@ impl Planner<'_> {
         self.plan.clocks.len() - 1
     }
 
-    fn side(&self, end: &End, protocol: Protocol, edge: &Edge) -> Side {
+    pub(super) fn side(&self, end: &End, protocol: Protocol, edge: &Edge) -> Side {
         match end {
             End::Board { resource } => {
                 if self.kinds.get(&edge.kind).is_some_and(|k| k.parameters.is_empty()) {
@@ -401,124 +417,13 @@ impl Planner<'_> {
         }
     }
 
-    fn link(&mut self, index: usize) {
-        let edge = &self.graph.edges[index];
-        let provider = self.side(&edge.provider, edge.protocol, edge);
-        let client = self.side(&edge.client, edge.protocol, edge);
-        let mut adapters = Vec::new();
-        let name = format!("link {} -> {}", edge.link.to.value, end_name(self.graph, &edge.client));
-        if edge.protocol == Protocol::Packets {
-            if self.needs_store(edge) {
-                let mtu = self.mtu(edge);
-                // Two of the longest frames, so that one fills while the other leaves.
-                adapters.push(Adapter::Store(2 * (mtu + 22)));
-                self.choose(name.clone(), "store and forward", "the client does not promise to send a frame without pauses", false);
-            }
-            let crosses = provider.clock != client.clock;
-            let forced = edge.link.crossing.as_ref();
-            if crosses && forced.is_some_and(|f| !f.value) {
-                let span = forced.map_or(&edge.link.to.span, |f| &f.span);
-                let message = "the two ends run on different clocks; a crossing cannot be left out";
-                self.diagnostics.push(Diagnostic::error("GW0413", message).at(span));
-            }
-            if crosses || forced.is_some_and(|f| f.value) {
-                adapters.push(Adapter::Crossing);
-                self.choose(name.clone(), "clock crossing", "the two ends run on different clocks", forced.is_some());
-            }
-            if provider.width != client.width {
-                adapters.push(Adapter::Width);
-                let why = format!("{} bits at the provider, {} at the client", provider.width, client.width);
-                self.choose(name.as_str(), "width converter", why, edge.link.width.is_some());
-            }
-        } else if let (Some(from), Some(to)) = (provider.clock, client.clock)
-            && from != to
-        {
-            let clock = |c: usize| &self.plan.clocks[c].name;
-            let message = format!("`{}` runs on clock `{}`, `{}` on `{}`", edge.link.to.value, clock(from), end_name(self.graph, &edge.client), clock(to));
-            let help = "only packets and registers cross between clocks";
-            self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span).help(help));
-        }
-        if edge.protocol == Protocol::Memory {
-            adapters.extend(self.memory_link(edge, &name, provider.width, client.width));
-        }
-        self.plan.links.push(PlannedLink { edge: index, provider, client, adapters });
-    }
-
-    /// The converter of a memory link, if it needs one.
-    fn memory_link(&mut self, edge: &Edge, name: &str, provider: u32, client: u32) -> Option<Adapter> {
-        let (End::Port { node: p, port: provider_port, .. }, End::Port { node: c, port: client_port, .. }) = (&edge.provider, &edge.client) else {
-            return None;
-        };
-        let graph = self.graph;
-        let (from, to) = (graph.nodes[*p].port(provider_port)?, graph.nodes[*c].port(client_port)?);
-        let client_name = end_name(graph, &edge.client);
-        if let Some(asked) = &edge.link.width
-            && !to.widths.is_empty()
-            && !to.widths.contains(&asked.value)
-        {
-            let message = format!("`{client_name}` cannot be {} bits wide", asked.value);
-            self.diagnostics.push(Diagnostic::error("GW0411", message).at(&asked.span).help(format!("widths that it has: {}", list(&[to]))));
-            return None;
-        }
-        let addresses = (memory::address_width(from), memory::address_width(to));
-        if addresses.0 != addresses.1 {
-            let message = format!("`{}` has addresses of {} bits, `{client_name}` of {}", edge.link.to.value, addresses.0, addresses.1);
-            self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span));
-        }
-        if client > provider {
-            let message = format!("`{client_name}` is {client} bits wide, `{}` at most {provider}", edge.link.to.value);
-            let mut error = Diagnostic::error("GW0417", message).at(&edge.link.to.span);
-            if let Some(width) = to.widths.iter().filter(|w| **w <= provider).max() {
-                error = error.help(format!("set `width = {width}` at the link"));
-            }
-            self.diagnostics.push(error);
-            return None;
-        }
-        (client < provider).then(|| {
-            let why = format!("{provider} bits at the provider, {client} at the client");
-            self.choose(name, "width converter", why, edge.link.width.is_some());
-            Adapter::Width
-        })
-    }
-
-    fn arbiters(&mut self) {
-        self.plan.arbiters = memory::arbiters(self.graph, &self.plan.widths);
-        for arbiter in self.plan.arbiters.clone() {
-            let name = format!("memory {}.{}", self.graph.nodes[arbiter.node].instance.name.value, arbiter.port);
-            let why = format!("{} clients, buffers of {} words each way", arbiter.clients, arbiter.depth);
-            self.choose(name, "arbiter", why, false);
-        }
-    }
-
-    /// A kind whose packets cannot pause on tx, and a client that does not promise to send without pauses.
-    fn needs_store(&self, edge: &Edge) -> bool {
-        let promised = match &edge.client {
-            End::Port { node, port, .. } => {
-                let port = self.graph.nodes[*node].port(port);
-                port.and_then(|p| p.props.get("continuous")).and_then(serde_json::Value::as_bool)
-            }
-            End::Board { .. } => None,
-        };
-        self.kinds.get(&edge.kind).is_some_and(|k| k.needs_continuous) && promised != Some(true)
-    }
-
-    fn mtu(&self, edge: &Edge) -> u32 {
-        let of = |end: &End| match end {
-            End::Port { node, port, .. } => {
-                let port = self.graph.nodes[*node].port(port);
-                port.and_then(|p| p.props.get("mtu")).and_then(serde_json::Value::as_u64)
-            }
-            End::Board { .. } => None,
-        };
-        of(&edge.provider).or(of(&edge.client)).unwrap_or(1500).min(9216) as u32
-    }
-
     /// Every packets end must carry the rate at its own clock and width.
     fn check_rates(&mut self) {
         let rate = self.plan.gbps_milli;
         if rate == 0 {
             return;
         }
+        let traffic = self.traffic();
         let mut found = Vec::new();
         for link in &self.plan.links {
             let edge = &self.graph.edges[link.edge];
@@ -528,10 +433,10 @@ impl Planner<'_> {
             for (end, side) in [(&edge.provider, link.provider), (&edge.client, link.client)] {
                 let (Some(clock), End::Port { .. }) = (side.clock, end) else { continue };
                 let hz = self.plan.clocks[clock].hz;
-                if rate::lowest_clock(side.width, rate).0 > hz as f64 * (1.0 + 200e-6) {
+                if rate::lowest_clock(side.width, traffic).0 > hz as f64 * (1.0 + 200e-6) {
                     let message = format!("`{}` at {} bits and {} does not carry {} Gb/s", end_name(self.graph, end), side.width, mhz(hz), rate as f64 / 1000.0);
                     let span = edge.link.width.as_ref().map_or(&edge.link.to.span, |w| &w.span);
-                    found.push(Diagnostic::error("GW0410", message).at(span).help(rate::explain(side.width, hz, rate)));
+                    found.push(Diagnostic::error("GW0410", message).at(span).help(rate::explain(side.width, hz, traffic)));
                 }
             }
         }
@@ -557,7 +462,8 @@ pub fn end_name(graph: &Graph, end: &End) -> String {
     }
 }
 
-fn list(ports: &[&Port]) -> String {
+/// The widths that ports have in common, in words.
+pub(super) fn list(ports: &[&Port]) -> String {
     let mut common: Vec<u32> = WIDTHS.to_vec();
     for port in ports {
         if !port.widths.is_empty() {

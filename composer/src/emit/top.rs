@@ -486,6 +486,11 @@ fn arbiter(input: &TopInput<'_>, node: usize, port: &Port, width: u32, name: &st
     let mut own = vec![pair("M", arbiter.clients.to_string())];
     own.extend(params.iter().cloned());
     own.extend([pair("DEPTH", arbiter.depth.to_string()), pair("BLOCK", "true")]);
+    if !arbiter.priorities.is_empty() {
+        // One packed vector, the first client in the lowest bits.
+        let list: Vec<String> = arbiter.priorities.iter().rev().map(|p| format!("3'd{p}")).collect();
+        own.push(pair("PRIORITY", format!("{{{}}}", list.join(", "))));
+    }
     let mut ports = clock_ports(net);
     ports.extend([pair("clients", format!("{name}_clients")), pair("memory", name)]);
     vec![
@@ -536,6 +541,9 @@ fn memory_width(input: &TopInput<'_>, link: &PlannedLink) -> Vec<Inst> {
     ]
 }
 
+/// Beats of a link's FIFO that are kept in LUT RAM; more go to block RAM.
+const LUT_RAM_BEATS: u32 = 32;
+
 /// The cells of one packets link, from the provider's interface to the client's.
 fn adapters(input: &TopInput<'_>, link: &PlannedLink, section: &mut Section) {
     let (graph, plan) = (input.graph, input.plan);
@@ -552,7 +560,7 @@ fn adapters(input: &TopInput<'_>, link: &PlannedLink, section: &mut Section) {
         match adapter {
             Adapter::Crossing => clock = link.client.clock,
             Adapter::Width => width = link.client.width,
-            Adapter::Store(_) => {}
+            Adapter::Store(_) | Adapter::Fifo(_) => {}
         }
         let to = if last { base.clone() } else { format!("{base}_{step}") };
         section.insts.push(Inst {
@@ -589,6 +597,17 @@ fn adapters(input: &TopInput<'_>, link: &PlannedLink, section: &mut Section) {
                 params.push(pair("BYTES", bytes.next_power_of_two().to_string()));
                 let n = net(clock);
                 ("gw::packet_store", params, vec![pair("clk", format!("clk_{n}")), pair("rst", format!("rst_{n}"))])
+            }
+            Adapter::Fifo(bytes) => {
+                let beats = bytes / (width / 8).max(1);
+                let params = vec![
+                    pair("W", width.to_string()),
+                    pair("RU", kind.rx_user.clone()),
+                    pair("DEPTH", beats.to_string()),
+                    pair("BLOCK", (beats > LUT_RAM_BEATS).to_string()),
+                ];
+                let n = net(clock);
+                ("gw::packet_rx_fifo", params, vec![pair("clk", format!("clk_{n}")), pair("rst", format!("rst_{n}"))])
             }
         };
         ports.push(pair("up", from.clone()));

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value as Json;
 
 use super::read::{Doc, Table, Value};
+use crate::compose::rate::{MAX_FRAME_BYTES, MIN_FRAME_BYTES};
 use crate::diag::{Diagnostic, Diagnostics, Span, Spanned};
 
 /// Name of the project file in a project's folder.
@@ -13,6 +14,10 @@ pub const FILE_NAME: &str = "project.toml";
 
 /// Largest system clock that a project may ask for, in Hz.
 const HZ_MAX: f64 = 1e9;
+/// Largest FIFO of a link, in bytes.
+const FIFO_MAX: u64 = 1 << 20;
+/// Highest priority of a link.
+const PRIORITY_MAX: u64 = 7;
 
 /// A project as written, before any plugin was asked.
 pub struct Project {
@@ -34,6 +39,8 @@ pub struct Project {
     pub width: Option<Spanned<u32>>,
     /// `datapath.gbps-milli` is derived from `datapath.gbps`: the link rate where the board leaves it open (board `sim`), in 1/1000 Gbit/s.
     pub gbps_milli: Option<Spanned<u64>>,
+    /// `datapath.shortest-frame`: bytes without FCS of the shortest frame for which the rate is promised.
+    pub shortest_frame: Option<Spanned<u64>>,
     /// Instances in file order.
     pub instances: Vec<Instance>,
     /// Names of instances that are in the file and could not be read.
@@ -70,6 +77,10 @@ pub struct Link {
     pub width: Option<Spanned<u32>>,
     /// `true` forces a clock crossing, `false` refuses one.
     pub crossing: Option<Spanned<bool>>,
+    /// Room in bytes of a FIFO towards the client.
+    pub fifo: Option<Spanned<u32>>,
+    /// Who goes first where several clients share a provider; higher first, 0 where it is not said.
+    pub priority: Option<Spanned<u8>>,
 }
 
 impl Project {
@@ -137,6 +148,7 @@ impl Project {
         }
         let mut width = None;
         let mut gbps_milli = None;
+        let mut shortest_frame = None;
         if let Some(table) = root.get("datapath").and_then(|v| v.table()) {
             width = table.get("width").and_then(|v| read_width(&v));
             gbps_milli = table.get("gbps").and_then(|v| v.number()).and_then(|n| {
@@ -146,6 +158,7 @@ impl Project {
                 root.push(Diagnostic::error("GW0106", format!("`datapath.gbps` is {}, outside 0 to 400", n.value)).at(&n.span));
                 None
             });
+            shortest_frame = table.get("shortest-frame").and_then(|v| v.unsigned(MIN_FRAME_BYTES..=MAX_FRAME_BYTES));
             table.finish();
         }
         let mut instances: Vec<Instance> = Vec::new();
@@ -188,7 +201,20 @@ impl Project {
         let name = name.or_else(|| Some(Spanned { value: "project".to_owned(), span: board.as_ref()?.span.clone() }));
         match (name, board) {
             (Some(name), Some(board)) if known => Ok((
-                Project { dir: dir.to_owned(), doc, name, board, plugin_dirs, board_dirs, clocks, width, gbps_milli, instances, unread },
+                Project {
+                    dir: dir.to_owned(),
+                    doc,
+                    name,
+                    board,
+                    plugin_dirs,
+                    board_dirs,
+                    clocks,
+                    width,
+                    gbps_milli,
+                    shortest_frame,
+                    instances,
+                    unread,
+                },
                 diagnostics,
             )),
             _ => Err(diagnostics),
@@ -307,12 +333,14 @@ fn read_instance(name: Spanned<String>, table: &Table<'_>) -> Option<Instance> {
 }
 
 fn read_link(port: &Spanned<String>, value: &Value<'_>) -> Option<Link> {
-    let mut link = Link { port: port.clone(), to: port.clone(), width: None, crossing: None };
+    let mut link = Link { port: port.clone(), to: port.clone(), width: None, crossing: None, fifo: None, priority: None };
     if value.item.as_table_like().is_some() {
         let table = value.table()?;
         let to = table.need("to").and_then(|v| v.string());
         link.width = table.get("width").and_then(|v| read_width(&v));
         link.crossing = table.get("crossing").and_then(|v| v.boolean());
+        link.fifo = table.get("fifo").and_then(|v| v.unsigned(1..=FIFO_MAX)).map(|n| n.map(|n| n as u32));
+        link.priority = table.get("priority").and_then(|v| v.unsigned(0..=PRIORITY_MAX)).map(|n| n.map(|n| n as u8));
         table.finish();
         link.to = to?;
     } else {

@@ -529,6 +529,7 @@ pub fn plan_json(e: &Elaborated, registers: &registers::Map) -> Json {
                 "client-clock": clock(link.client.clock),
                 "provider-clock": clock(link.provider.clock),
                 "adapters": link.adapters.iter().map(|a| format!("{a:?}")).collect::<Vec<_>>(),
+                "priority": link.priority,
             })
         })
         .collect();

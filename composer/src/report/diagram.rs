@@ -178,8 +178,10 @@ fn draw_link(out: &mut String, from: &Block, to: &Block, nth: i32, link: &Planne
             }
             Adapter::Width => format!("{} to {} bits", link.provider.width, link.client.width),
             Adapter::Store(bytes) => format!("store {bytes} bytes"),
+            Adapter::Fifo(bytes) => format!("FIFO {bytes} bytes"),
         });
     }
+    second.extend(link.priority.map(|p| format!("priority {p}")));
     // Beside the client's end, where two links of one provider have parted.
     let (lx, ly) = (x2 - 10, y2 - 8);
     let _ = writeln!(out, "<text x=\"{lx}\" y=\"{ly}\" font-size=\"11\" fill=\"{color}\" text-anchor=\"end\">{}</text>", escape(&label));
