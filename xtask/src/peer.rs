@@ -131,6 +131,7 @@ pub fn settings(design: &Design, pmtu: u32) -> Settings {
         queue_pairs: 4,
         cases: Vec::new(),
         width: design.width,
+        mhz: design.clock,
         memory: design.memory.name().to_owned(),
     }
 }

@@ -12,19 +12,22 @@ use std::fmt::Write as _;
 struct Case {
     /// Bits of the datapath, and its clock in MHz.
     width: u32,
-    clock: &'static str,
+    clock: f64,
     /// Of the link.
     gbps: u32,
+    /// For which frames the rate is promised, where the clock is too low for the shortest.
+    shortest_frame: Option<u32>,
     memory: Memory,
     pmtus: &'static [u32],
 }
 
-/// The clocks that the width needs for the worst case of the link's frames.
-const CASES: [Case; 4] = [
-    Case { width: 32, clock: "62.5", gbps: 1, memory: Memory::Bram, pmtus: &[256, 512, 1024, 2048, 4096] },
-    Case { width: 32, clock: "62.5", gbps: 1, memory: Memory::Sdram, pmtus: &[256, 512, 1024, 2048, 4096] },
-    Case { width: 64, clock: "156.25", gbps: 10, memory: Memory::Bram, pmtus: &[1024, 4096] },
-    Case { width: 512, clock: "322.265625", gbps: 100, memory: Memory::Bram, pmtus: &[1024, 4096] },
+/// The clocks that the width needs for the worst case of the link's frames; 512 bits carry 100 Gb/s at 250 MHz but for frames of 65 to 75 bytes.
+const CASES: [Case; 5] = [
+    Case { width: 32, clock: 62.5, gbps: 1, shortest_frame: None, memory: Memory::Bram, pmtus: &[256, 512, 1024, 2048, 4096] },
+    Case { width: 32, clock: 62.5, gbps: 1, shortest_frame: None, memory: Memory::Sdram, pmtus: &[256, 512, 1024, 2048, 4096] },
+    Case { width: 64, clock: 156.25, gbps: 10, shortest_frame: None, memory: Memory::Bram, pmtus: &[1024, 4096] },
+    Case { width: 512, clock: 250.0, gbps: 100, shortest_frame: Some(1024), memory: Memory::Bram, pmtus: &[1024, 4096] },
+    Case { width: 512, clock: 322.265625, gbps: 100, shortest_frame: None, memory: Memory::Bram, pmtus: &[1024, 4096] },
 ];
 
 /// Path MTU at which the latency is measured.
@@ -36,13 +39,13 @@ const SIZE: u64 = 65536;
 pub fn run(gateweave: &Gateweave) -> Result<Vec<Value>> {
     let mut records = Vec::new();
     for case in &CASES {
-        let design = Design::variant(case.width, case.clock, case.gbps, case.memory);
+        let design = Design::variant(case.width, case.clock, case.gbps, case.shortest_frame, case.memory);
         for &pmtu in case.pmtus {
             let programs: &[&str] =
                 if pmtu == LATENCY_PMTU { &["speed", "requester-speed", "latency"] } else { &["speed", "requester-speed"] };
             for program in programs {
                 let stage =
-                    Stage::start(&format!("{program}: {} Gb/s, {} bits, {}, PMTU {pmtu}", case.gbps, case.width, case.memory.name()));
+                    Stage::start(&format!("{program}: {} Gb/s, {} bits at {} MHz, {}, PMTU {pmtu}", case.gbps, case.width, case.clock, case.memory.name()));
                 let mut texts = Vec::new();
                 let (run, settings) = (Run { design: &design, mtu: Some(4200), trace: None }, peer::settings(&design, pmtu));
                 let result = peer::one(gateweave, &run, &settings, program, &stage, |line| {
@@ -59,15 +62,15 @@ pub fn run(gateweave: &Gateweave) -> Result<Vec<Value>> {
     records.iter().map(|record| serde_json::from_str(record).context("a record of the peer")).collect()
 }
 
-/// Rate of the link, width of the datapath, memory.
-type Kind = (u64, u64, String);
+/// Rate of the link, width and clock (in Hz) of the datapath, memory.
+type Kind = (u64, u64, u64, String);
 
 /// What stands in a row of a table: design, role, operation, the records of its cells.
 type Row<'a> = (Kind, &'a str, &'a str, Vec<&'a Value>);
 
 fn kind(record: &Value) -> Kind {
     let number = |key: &str| record[key].as_f64().unwrap_or(0.0) as u64;
-    (number("link_gbps"), number("width"), record["memory"].as_str().unwrap_or_default().to_owned())
+    (number("link_gbps"), number("width"), (record["mhz"].as_f64().unwrap_or(0.0) * 1e6) as u64, record["memory"].as_str().unwrap_or_default().to_owned())
 }
 
 /// Those of `records` that answer to `test`, grouped by what stands in a row, in the order of their first.
@@ -84,7 +87,8 @@ fn rows<'a>(records: &'a [Value], test: &str) -> Vec<Row<'a>> {
 }
 
 fn label(kind: &Kind) -> String {
-    format!("{}G, {} bits, {}", kind.0, kind.1, if kind.2 == "sdram" { "SDRAM of the i5" } else { "block RAM" })
+    let memory = if kind.3 == "sdram" { "SDRAM of the i5" } else { "block RAM" };
+    format!("{}G, {} bits at {} MHz, {memory}", kind.0, kind.1, kind.2 as f64 / 1e6)
 }
 
 /// The tables of throughput and latency.
@@ -140,12 +144,12 @@ mod tests {
     #[test]
     fn tables_have_a_cell_for_each_record() {
         let base = |test: &str, pmtu: u32, size: u32| {
-            json!({ "test": test, "role": "responder", "op": "READ", "pmtu": pmtu, "size": size, "width": 32, "link_gbps": 1,
+            json!({ "test": test, "role": "responder", "op": "READ", "pmtu": pmtu, "size": size, "width": 32, "mhz": 62.5, "link_gbps": 1,
             "memory": "bram", "payload_mb_s": 115.72, "limit_mb_s": 115.72, "share": 0.99996, "latency_ns": 700 })
         };
         let text = tables(&[base("throughput", 1024, 65536), base("throughput", 1024, 4096), base("latency", 1024, 64)]);
-        assert!(text.contains("| 1G, 32 bits, block RAM | responder | READ | 115.7, 100.00 % |"), "{text}");
-        assert!(text.contains("| 1G, 32 bits, block RAM | READ to first response | 700 |"), "{text}");
+        assert!(text.contains("| 1G, 32 bits at 62.5 MHz, block RAM | responder | READ | 115.7, 100.00 % |"), "{text}");
+        assert!(text.contains("| 1G, 32 bits at 62.5 MHz, block RAM | READ to first response | 700 |"), "{text}");
         assert!(!text.contains("4096"), "{text}");
     }
 }

@@ -51,11 +51,14 @@ pub struct Design {
     #[arg(long, default_value_t = 32)]
     pub width: u32,
     /// Clock of the variant, in MHz
-    #[arg(long, default_value = "62.5")]
-    clock: String,
+    #[arg(long, default_value_t = 62.5)]
+    pub clock: f64,
     /// Rate of the variant's link in Gb/s
     #[arg(long, default_value_t = 1)]
     pub gbps: u32,
+    /// Bytes without FCS of the shortest frame for which the variant's rate is promised; without it that of Ethernet
+    #[arg(long)]
+    shortest_frame: Option<u32>,
     /// Memory of the variant
     #[arg(long, value_enum, default_value = "bram")]
     pub memory: Memory,
@@ -69,8 +72,8 @@ pub struct Design {
 
 impl Design {
     /// The variant with `width` bits at `clock` MHz.
-    pub fn variant(width: u32, clock: &str, gbps: u32, memory: Memory) -> Design {
-        Design { project: None, width, clock: clock.to_owned(), gbps, memory, region: None, port: SERVICE_PORT }
+    pub fn variant(width: u32, clock: f64, gbps: u32, shortest_frame: Option<u32>, memory: Memory) -> Design {
+        Design { project: None, width, clock, gbps, shortest_frame, memory, region: None, port: SERVICE_PORT }
     }
 
     /// The folder of the project; a variant is written to `folder`. `mtu` is IP's; the times of the variant's connection manager pass `speed_up` times faster.
@@ -84,6 +87,7 @@ impl Design {
             .replace("@WIDTH@", &self.width.to_string())
             .replace("@CLOCK@", &format!("{} MHz", self.clock))
             .replace("@GBPS@", &self.gbps.to_string())
+            .replace("@SHORTEST@", &self.shortest_frame.map(|bytes| format!(", shortest-frame = {bytes}")).unwrap_or_default())
             .replace("@BOARD@", self.memory.board())
             .replace("@MEMORY@", self.memory.instance())
             .replace("@SPEED_UP@", &speed_up.to_string())

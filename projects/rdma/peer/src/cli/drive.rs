@@ -40,6 +40,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         queue_pairs: 4,
         cases: Vec::new(),
         width: 0,
+        mhz: 0.0,
         memory: String::new(),
     };
     let (mut places, mut pcap, mut model) = (Vec::new(), None, false);

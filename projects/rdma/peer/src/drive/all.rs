@@ -27,8 +27,9 @@ pub struct Settings {
     pub queue_pairs: usize,
     /// Only these cases of `faults`; all if there are none.
     pub cases: Vec<String>,
-    /// For the records only: width of the datapath in bits, kind of memory.
+    /// For the records only: width of the datapath in bits, its clock, kind of memory.
     pub width: u32,
+    pub mhz: f64,
     pub memory: String,
 }
 
@@ -328,9 +329,10 @@ fn record(settings: &Settings, role: &str, op: &str, pmtu: u32, size: u32, speed
     let number = |value: Option<f64>| value.map_or("null".to_string(), |value| format!("{value:.4}"));
     let test = if speed.is_some() { "throughput" } else { "latency" };
     format!(
-        "{{\"test\": \"{test}\", \"role\": \"{role}\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"link_gbps\": {}, \
+        "{{\"test\": \"{test}\", \"role\": \"{role}\", \"op\": \"{op}\", \"pmtu\": {pmtu}, \"size\": {size}, \"width\": {}, \"mhz\": {}, \"link_gbps\": {}, \
          \"memory\": \"{}\", \"payload_mb_s\": {}, \"limit_mb_s\": {}, \"share\": {}, \"latency_ns\": {}}}",
         settings.width,
+        settings.mhz,
         settings.gbps,
         settings.memory,
         number(speed.map(|(payload, _)| payload)),
