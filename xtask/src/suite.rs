@@ -79,7 +79,8 @@ const PLUGINS: [(&str, &str); 9] = [
 ];
 
 /// Programs of Linux against the endpoint that the suite runs; `cargo xtask interop` has more.
-const INTEROP: [&str; 6] = ["rping-once", "rping-sizes", "rdma-client", "ucmatose", "no-listener", "rdma-test-sizes"];
+const INTEROP: [&str; 8] =
+    ["rping-once", "rping-sizes", "rdma-client", "ucmatose", "no-listener", "rdma-test-sizes", "killed-client", "board-calls"];
 
 /// Seed of the benches, so that one source has one result. `--all` leaves it to chance, which finds more.
 const SEED: &str = "1";

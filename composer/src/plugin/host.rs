@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value as Json;
 use sha2::{Digest, Sha256};
 use wasmtime::component::{Component, Linker};
-use wasmtime::{Config, Engine, OptLevel, Store, Trap};
+use wasmtime::{Config, Engine, OptLevel, RegallocAlgorithm, Store, Trap};
 
 use super::answers::{Answer, Answers, write_whole};
 use super::error::{Failure, PluginError};
@@ -141,6 +141,7 @@ fn config(limits: &Limits) -> Config {
     config.max_wasm_stack(limits.stack);
     // A plugin runs for milliseconds, and a new one is compiled while its author waits.
     config.cranelift_opt_level(OptLevel::None);
+    config.cranelift_regalloc_algorithm(RegallocAlgorithm::SinglePass);
     // The same answer on every machine.
     config.cranelift_nan_canonicalization(true);
     config.relaxed_simd_deterministic(true);
