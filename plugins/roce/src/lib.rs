@@ -127,7 +127,7 @@ const COUNTERS: [(&str, &str); 21] = [
     ("rx_nak", "NAKs"),
     ("rx_rnr", "RNR NAKs"),
     ("timeouts", "packets sent again because no answer came"),
-    ("rx_cnp", "congestion notifications"),
+    ("rx_cnp", "congestion notifications of connected peers"),
     ("tx_cnp", "congestion notifications sent"),
     ("rx_mad_dropped", "management datagrams that are malformed, or that found no room"),
     ("qp_errors", "queue pairs that went to the error state"),
@@ -184,9 +184,18 @@ impl Plugin for Roce {
             .prop("queue-pairs", params.queue_pairs)
             .prop("rd-atomic", params.rd_atomic);
         let rdma = Port::provider("rdma", "gateweave/rdma@1", "sys").links(0, CLIENTS);
+        let congestion = Port::provider("congestion", "gateweave/roce-congestion@1", "sys").links(0, 1);
         let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
         let registers = COUNTERS.iter().fold(Registers::new(), |registers, (name, doc)| registers.counter(name, doc));
-        Ok(Shape::new().domain("sys", Clock::System).port(udp).port(memory).port(control).port(rdma).port(regs).registers(&registers))
+        Ok(Shape::new()
+            .domain("sys", Clock::System)
+            .port(udp)
+            .port(memory)
+            .port(control)
+            .port(rdma)
+            .port(congestion)
+            .port(regs)
+            .registers(&registers))
     }
 
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {

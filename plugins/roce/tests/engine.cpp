@@ -231,9 +231,70 @@ static void requester() {
     ok("NAKs complete in error");
 }
 
+// A CNP counts for a queue pair that is connected to its sender, and harms nothing; a marked packet makes one, not more than one in 50 us.
+static void congestion() {
+    D t;
+    t.region(1, 0x55, 1, 0x17, 0x1000, 0x8000);
+    const uint32_t KEY = 1 << 8 | 0x55;
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = 100});
+    t.open(1, {.qpn = QPN + 0x201, .dqpn = PEER + 1, .ip = 0x0a000002, .state = 2});
+    t.open(2, {.qpn = QPN + 0x202, .dqpn = PEER + 2, .state = 1});
+    uint64_t stray = 0;
+    auto cnp = [&](const char* what, uint32_t qpn, uint32_t ip, bool counts, uint32_t pkey = 0xffff) {
+        Unit p;
+        p.opcode = CNP, p.dqpn = qpn, p.psn = uint32_t(rng()) & 0xffffff, p.ip = ip, p.pkey = pkey, p.data = Bytes(16);
+        const size_t before = t.congestion.size();
+        t.jobs.clear();
+        t.taken.clear();
+        t.in.push_back(p);
+        t.quiet();
+        stray += !counts;
+        CHECK(t.jobs.empty() && t.taken.size() == 1 && t.taken[0].action == 0, "%s: not dropped", what);
+        CHECK(t.congestion.size() == before + counts && t.happened[10] == t.congestion.size(), "%s: %llu CNPs", what, (unsigned long long)t.happened[10]);
+        CHECK(t.happened[0] == stray && t.happened[12] == 0, "%s: %llu packets for nobody, %llu bad datagrams", what, (unsigned long long)t.happened[0], (unsigned long long)t.happened[12]);
+        if (counts) CHECK(t.congestion.back() == qpn, "%s: queue pair %x is named", what, t.congestion.back());
+    };
+    for (int round = 0; round < 2; round++) {
+        cnp("RTS", QPN, 0x0a000001, true);
+        cnp("RTR", QPN + 0x201, 0x0a000002, true);
+        cnp("INIT", QPN + 0x202, 0x0a000001, false);
+        cnp("RESET", 3, 0x0a000001, false);
+        cnp("an older connection", QPN + 0x100, 0x0a000001, false);
+        cnp("another source", QPN + 0x201, 0x0a000001, false);
+        cnp("another P_Key", QPN, 0x0a000001, false, 0x8001);
+        EXPECT_ACK(give(t, WRITE_ONLY, 100 + round, true, reth(0x1000, KEY, 100), random_bytes(100)), 100 + round, 0x1f);
+    }
+    t.set(0, 0, 6);
+    cnp("ERR", QPN, 0x0a000001, false);
+    CHECK(t.state(1) == 2, "a CNP is taken for a request");
+    ok("CNPs received");
+    t.set(0, 0, 0);
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = 100});
+    t.cycles(256 * 20);
+    t.jobs.clear();
+    std::vector<uint64_t> sent;
+    t.on_job = [&](const Unit& p) {
+        if (p.opcode != CNP) return;
+        CHECK(p.dqpn == PEER && p.psn == 0 && p.source == 3 && p.length == 16, "a CNP for %x with PSN %x", p.dqpn, p.psn);
+        sent.push_back(t.cycle);
+    };
+    const uint64_t begin = t.cycle;
+    for (uint32_t n = 0; t.cycle < begin + 256 * 60; n++) {
+        Unit p;
+        p.opcode = WRITE_ONLY, p.dqpn = QPN, p.psn = 100 + n, p.ip = t.ip, p.ce = true, p.ext = reth(0x1000, KEY, 4), p.data = random_bytes(4);
+        t.in.push_back(p);
+        t.cycles(100);
+    }
+    t.quiet();
+    CHECK(sent.size() >= 4 && t.happened[11] == sent.size(), "%zu CNPs sent, %llu counted", sent.size(), (unsigned long long)t.happened[11]);
+    for (size_t i = 1; i < sent.size(); i++) CHECK(sent[i] - sent[i - 1] >= 3125, "the next CNP after %llu cycles", (unsigned long long)(sent[i] - sent[i - 1]));
+    ok("CNPs sent");
+}
+
 int main(int argc, char** argv) {
     begin(argc, argv);
     responder();
     requester();
+    congestion();
     return end();
 }

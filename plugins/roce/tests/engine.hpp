@@ -27,13 +27,13 @@ template <class T> void put(T& port, int at, int bits, uint64_t v) {
 
 enum : uint8_t {
     SEND_FIRST, SEND_MIDDLE, SEND_LAST, SEND_LAST_IMM, SEND_ONLY, SEND_ONLY_IMM, WRITE_FIRST, WRITE_MIDDLE, WRITE_LAST, WRITE_LAST_IMM, WRITE_ONLY,
-    WRITE_ONLY_IMM, READ_REQUEST, RESP_FIRST, RESP_MIDDLE, RESP_LAST, RESP_ONLY, ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD, SEND_LAST_INV = 0x16, SEND_ONLY_INV,
+    WRITE_ONLY_IMM, READ_REQUEST, RESP_FIRST, RESP_MIDDLE, RESP_LAST, RESP_ONLY, ACK, ATOMIC_ACK, CMP_SWAP, FETCH_ADD, SEND_LAST_INV = 0x16, SEND_ONLY_INV, CNP = 0x81,
 };
 
 struct Unit {
     uint8_t opcode = 0;
-    bool se = false, ackreq = false;
-    uint32_t dqpn = 0, psn = 0, ip = 0;
+    bool se = false, ackreq = false, ce = false;
+    uint32_t dqpn = 0, psn = 0, ip = 0, pkey = 0xffff;
     std::array<uint32_t, 7> ext{};
     Bytes data;
     // As a job: where the payload is.
@@ -101,6 +101,7 @@ template <class Dut> struct Driver {
     std::array<std::vector<uint32_t>, 2> partial;
     std::array<bool, 2> stuck{};
     std::array<uint64_t, 16> happened{};
+    std::vector<uint32_t> congestion; // queue pairs that CNPs have named
     std::vector<uint8_t> memory = std::vector<uint8_t>(1 << 20);
     std::function<void(const Unit&)> on_job = [](const Unit&) {};
     std::deque<std::pair<uint64_t, bool>> writes; // cycles at which accepted writes will be done; an atomic operation
@@ -138,6 +139,7 @@ template <class Dut> struct Driver {
         cycle++;
         if (d.rst) return;
         for (int i = 0; i < 16; i++) happened[i] += d.happened >> i & 1;
+        if (d.happened >> 10 & 1) congestion.push_back(d.event_data & 0xffffff);
         if (d.take) {
             CHECK(d.packet_valid, "takes a packet that is not there");
             const Unit& p = in.front();
@@ -220,11 +222,11 @@ template <class Dut> struct Driver {
             put(d.packet, 0, 13, p.data.size());
             for (int i = 0; i < 7; i++) put(d.packet, 13 + 32 * (6 - i), 32, p.ext[i]);
             put(d.packet, 237, 32, p.ip);
-            put(d.packet, 269, 2, 0);
+            put(d.packet, 269, 2, p.ce);
             put(d.packet, 271, 24, p.psn);
             put(d.packet, 295, 1, p.ackreq);
             put(d.packet, 296, 24, p.dqpn);
-            put(d.packet, 320, 16, 0xffff);
+            put(d.packet, 320, 16, p.pkey);
             put(d.packet, 336, 1, p.se);
             put(d.packet, 337, 8, p.opcode);
         }

@@ -234,6 +234,12 @@ fn packet(rng: &mut Rng, shadow: &Shadow, offer: Offer, used: u32) -> Vec<u8> {
         20 => head.destination_ip = std::net::Ipv4Addr::from(u32::from(head.destination_ip) ^ 1 << rng.below(8)),
         21 => head.source_ip = std::net::Ipv4Addr::from(u32::from(head.source_ip) ^ 1 << rng.below(8)),
         22 => packet.bth.destination ^= 1 << rng.below(24),
+        // A right CNP, which has no answer, and one for nobody.
+        34 | 35 => {
+            let destination = config.local_qpn ^ u32::from(harm == 35) << rng.below(24);
+            let bth = Bth { becn: true, ..Bth::new(Opcode::CNP, destination, 0) };
+            packet = Packet::new(bth, Extensions::default(), vec![0; 16]);
+        }
         _ => {}
     }
     head.packet = packet;
