@@ -67,6 +67,82 @@ fn the_simulations_hdl_is_free_of_lint() {
     lint(&ping(), None);
 }
 
+/// A project with memory behind a controller from elsewhere, a client that is narrower, one on a clock of its own, and ping beside them.
+fn controller(board: &str, clock: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
+    let text = r#"
+schema  = 1
+project = { name = "controller", board = "BOARD", plugins = ["ROOT/plugins", "ROOT/composer/tests/plugins"] }
+clocks  = { sys = "CLOCK" }
+[instance.ram]
+plugin = "dram-dma"
+params = { backend = "axi" }
+links  = { controller = "board.ddr0" }
+[instance.scribe]
+plugin = "scribe"
+links  = { memory = "ram.memory" }
+[instance.own]
+plugin = "links"
+params = { width = 512, hz = 100_000_000 }
+links  = { memory = "ram.memory" }
+[instance.near]
+plugin = "dram-dma"
+[instance.far]
+plugin = "links"
+params = { hz = 100_000_000 }
+links  = { memory = "near.memory" }
+[instance.mac0]
+plugin = "mac"
+links  = { phy = "board.eth0" }
+[instance.net]
+plugin = "ip-udp"
+params = { mac = "02:47:57:00:00:01", ip = "192.168.7.2/24", mtu = 1500 }
+links  = { frames = "mac0.frames" }
+[instance.echo]
+plugin = "udp-echo"
+links  = { udp = "net.udp" }
+[instance.regs]
+plugin = "uart-regs"
+links  = { serial = "board.serial0" }
+"#;
+    let text = text.replace("ROOT", &root.to_string_lossy()).replace("BOARD", board).replace("CLOCK", clock);
+    std::fs::write(folder.path().join("project.toml"), text).expect("a file");
+    folder
+}
+
+fn has_parts(top: &str, parts: &[&str]) {
+    let squeezed = top.split_whitespace().collect::<String>().replace(",)", ")");
+    for part in parts {
+        assert!(squeezed.contains(part), "{part} is not in\n{top}");
+    }
+}
+
+/// A converter stands on the faster clock; the registers of the memory, which is in the controller's domain, cross as well.
+#[test]
+fn memory_behind_a_controller_from_elsewhere_is_free_of_lint() {
+    let slow = lint(controller("kcu105", "156.25 MHz").path(), Some(Family::Xcu));
+    has_parts(
+        &slow,
+        &[
+            "instl_ddr0:'ddr0kinds::axi4_memory#(ID_W:1,ADDR_W:31,DATA_W:512)",
+            "instl_scribe_memory_0:'ddr0kinds::axi4#(ADDR_W:32,DATA_W:32)",
+            "instu_scribe_memory_width:gw::axi4_width#(CLIENT_W:32,MEMORY_W:512)(clk:clk_ddr0,rst:rst_ddr0,client:l_scribe_memory_0,memory:l_ram_memory_clients[0])",
+            "instu_scribe_memory_cross:gw::axi4_cdc#(ADDR_W:32,DATA_W:32)(clk_client:clk_sys,rst_client:rst_sys,clk_memory:clk_ddr0,rst_memory:rst_ddr0,client:l_scribe_memory,memory:l_scribe_memory_0)",
+            "instu_far_memory_cross:gw::axi4_cdc#(ADDR_W:32,DATA_W:32)",
+            "instu_cross_ram_regs:gw::axil_cdc(clk_s:clk_sys,rst_s:rst_sys,clk_d:clk_ddr0,rst_d:rst_ddr0",
+        ],
+    );
+    let fast = lint(controller("sim", "322.265625 MHz").path(), None);
+    has_parts(
+        &fast,
+        &[
+            "instu_scribe_memory_cross:gw::axi4_cdc#(ADDR_W:32,DATA_W:512)",
+            "instu_scribe_memory_width:gw::axi4_width#(CLIENT_W:32,MEMORY_W:512)(clk:clk_sys,rst:rst_sys,client:l_scribe_memory,memory:l_scribe_memory_0)",
+        ],
+    );
+}
+
 /// Memory with clients of two widths and priorities, wires between instances: arrays of several links, and ports without one; packets through FIFOs
 /// in LUT RAM and in block RAM.
 #[test]
@@ -104,8 +180,7 @@ links  = { udp = { to = "net.udp", width = 64, fifo = 5000 } }
 "#;
     std::fs::write(folder.path().join("project.toml"), text.replace("ROOT", &root.to_string_lossy())).expect("a file");
     let top = lint(folder.path(), None);
-    let squeezed = top.split_whitespace().collect::<String>().replace(",)", ")");
-    for part in [
+    let parts = [
         "instl_ram_memory_clients:'syskinds::axi4[3]#(ADDR_W:32,DATA_W:256",
         "instu_arbiter_ram_memory:gw::axi4_arbiter#(M:3,ADDR_W:32,DATA_W:256,DEPTH:64,BLOCK:true,PRIORITY:{3'd0,3'd5,3'd0}",
         "memory:l_ram_memory_clients[0],",
@@ -120,7 +195,6 @@ links  = { udp = { to = "net.udp", width = 64, fifo = 5000 } }
         "instu_echo_udp_1:gw::packet_rx_fifo#(W:64,RU:kinds::ip_udp::RX_W,DEPTH:1024,BLOCK:true)",
         "instu_stub_four_memory:gw::axi4_stub_provider",
         "instu_stub_four_control:gw::roce_control_stub_client",
-    ] {
-        assert!(squeezed.contains(part), "{part} is not in\n{top}");
-    }
+    ];
+    has_parts(&top, &parts);
 }

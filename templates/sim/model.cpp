@@ -24,6 +24,7 @@ std::unique_ptr<Model> make_model(Design& d, const ResourceConfig& r) {
     if (r.cls == "uart") return make_uart(d, r);
     if (r.cls == "leds") return make_leds(d, r);
     if (r.cls == "sdr-sdram") return make_sdram(d, r);
+    if (r.cls == "axi4-memory") return make_axi4(d, r);
     // The management bus: no PHY answers.
     if (r.cls == "mdio") return std::make_unique<Model>();
     throw Fatal{"GW0703", "no model for class `" + r.cls + "` of `" + r.name + "`", ""};

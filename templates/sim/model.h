@@ -90,5 +90,6 @@ std::unique_ptr<Model> make_gmii(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_mii(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_uart(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_sdram(Design&, const ResourceConfig&);
+std::unique_ptr<Model> make_axi4(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_leds(Design&, const ResourceConfig&);
 std::unique_ptr<Model> make_model(Design&, const ResourceConfig&);

@@ -14,8 +14,9 @@ use super::header::{Bench, Values};
 use super::{Options, Outcome, problem};
 
 /// What benches include: names and texts.
-const HEADERS: [(&str, &str); 2] = [
+const HEADERS: [(&str, &str); 3] = [
     ("bench.hpp", include_str!("../../../templates/sim/bench.hpp")),
+    ("axi4_memory.h", include_str!("../../../templates/sim/axi4_memory.h")),
     ("sdram_chip.h", include_str!("../../../templates/sim/sdram_chip.h")),
 ];
 

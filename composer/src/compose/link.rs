@@ -2,7 +2,7 @@
 
 use super::graph::{Edge, End};
 use super::memory;
-use super::plan::{Adapter, PlannedLink, Planner, end_name, list};
+use super::plan::{Adapter, PlannedLink, Planner, Side, end_name, list};
 use crate::diag::{Diagnostic, Span};
 use crate::plugin::types::Protocol;
 
@@ -29,33 +29,22 @@ impl Planner<'_> {
                 adapters.push(Adapter::Store(2 * (mtu + 22)));
                 self.choose(name.clone(), "store and forward", "the client does not promise to send a frame without pauses", false);
             }
-            let crosses = provider.clock != client.clock;
-            let forced = edge.link.crossing.as_ref();
-            if crosses && forced.is_some_and(|f| !f.value) {
-                let span = forced.map_or(&edge.link.to.span, |f| &f.span);
-                let message = "the two ends run on different clocks; a crossing cannot be left out";
-                self.diagnostics.push(Diagnostic::error("GW0413", message).at(span));
-            }
-            if crosses || forced.is_some_and(|f| f.value) {
-                adapters.push(Adapter::Crossing);
-                self.choose(name.clone(), "clock crossing", "the two ends run on different clocks", forced.is_some());
-            }
+            adapters.extend(self.crossing(edge, &name, provider, client));
             if provider.width != client.width {
                 adapters.push(Adapter::Width);
                 let why = format!("{} bits at the provider, {} at the client", provider.width, client.width);
                 self.choose(name.as_str(), "width converter", why, edge.link.width.is_some());
             }
             adapters.extend(fifo.filter(|_| !early));
+        } else if edge.protocol == Protocol::Memory {
+            adapters.extend(self.memory_link(edge, &name, provider, client));
         } else if let (Some(from), Some(to)) = (provider.clock, client.clock)
             && from != to
         {
             let clock = |c: usize| &self.plan.clocks[c].name;
             let message = format!("`{}` runs on clock `{}`, `{}` on `{}`", edge.link.to.value, clock(from), end_name(self.graph, &edge.client), clock(to));
-            let help = "only packets and registers cross between clocks";
+            let help = "only packets, memory and registers cross between clocks";
             self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span).help(help));
-        }
-        if edge.protocol == Protocol::Memory {
-            adapters.extend(self.memory_link(edge, &name, provider.width, client.width));
         }
         let priority = self.priority(edge, &name);
         self.plan.links.push(PlannedLink { edge: index, provider, client, adapters, priority });
@@ -82,8 +71,9 @@ impl Planner<'_> {
                 };
                 refuse(&fifo.span, format!("`{to}` is {what}, which has no FIFO"), help);
             }
-            if let Some(crossing) = link.crossing.as_ref().filter(|c| c.value) {
-                refuse(&crossing.span, format!("`{to}` is {what}, which has no crossing on its link"), "only packets cross clocks on a link");
+            if let Some(crossing) = link.crossing.as_ref().filter(|c| c.value && edge.protocol != Protocol::Memory) {
+                let help = "only packets and memory cross clocks on a link";
+                refuse(&crossing.span, format!("`{to}` is {what}, which has no crossing on its link"), help);
             }
             if let Some(width) = link.width.as_ref().filter(|_| edge.protocol != Protocol::Memory) {
                 refuse(&width.span, format!("`{to}` is {what}, which has no width of its own"), "set the width at a packets or memory link, or `datapath.width`");
@@ -136,8 +126,34 @@ impl Planner<'_> {
         Some(asked)
     }
 
+    /// The clock crossing of a link, if it needs one or asks for one.
+    fn crossing(&mut self, edge: &Edge, name: &str, provider: Side, client: Side) -> Option<Adapter> {
+        let crosses = provider.clock != client.clock;
+        let forced = edge.link.crossing.as_ref();
+        if let Some(forced) = forced.filter(|f| crosses && !f.value) {
+            let message = "the two ends run on different clocks; a crossing cannot be left out";
+            self.diagnostics.push(Diagnostic::error("GW0413", message).at(&forced.span));
+        }
+        let why = if crosses { "the two ends run on different clocks" } else { "asked for at the link" };
+        (crosses || forced.is_some_and(|f| f.value)).then(|| {
+            self.choose(name, "clock crossing", why, forced.is_some());
+            Adapter::Crossing
+        })
+    }
+
+    /// The cells of a memory link. The converter stands on the faster clock, where a beat of the client's per cycle is worth most; of equals
+    /// at the memory, so that the narrower words cross.
+    fn memory_link(&mut self, edge: &Edge, name: &str, provider: Side, client: Side) -> Vec<Adapter> {
+        let crossing = self.crossing(edge, name, provider, client);
+        let width = self.memory_width(edge, name, provider.width, client.width);
+        let hz = |side: Side| side.clock.map_or(0, |c| self.plan.clocks[c].hz);
+        let at_client = hz(client) > hz(provider);
+        let order = if at_client { [crossing, width] } else { [width, crossing] };
+        order.into_iter().flatten().collect()
+    }
+
     /// The converter of a memory link, if it needs one.
-    fn memory_link(&mut self, edge: &Edge, name: &str, provider: u32, client: u32) -> Option<Adapter> {
+    fn memory_width(&mut self, edge: &Edge, name: &str, provider: u32, client: u32) -> Option<Adapter> {
         let (End::Port { node: p, port: provider_port, .. }, End::Port { node: c, port: client_port, .. }) = (&edge.provider, &edge.client) else {
             return None;
         };

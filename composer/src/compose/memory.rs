@@ -13,6 +13,14 @@ const DEPTH: std::ops::RangeInclusive<u64> = 64..=512;
 /// One grant in so many goes by turns among all, whatever the priorities (`gw::request_rank`).
 pub const TURNS: u32 = 8;
 
+/// Cycles of either clock by which `gw::axi4_cdc` delays the first beat of a read, at most.
+const CROSSING: u64 = 5;
+
+/// Nanoseconds by which a crossing between two clocks delays the first beat of a read, at most.
+pub fn crossing_ns(client_hz: u64, memory_hz: u64) -> u64 {
+    [client_hz, memory_hz].map(|hz| (CROSSING * 1_000_000_000).div_ceil(hz.max(1))).iter().sum()
+}
+
 /// `gw::axi4_arbiter` before a memory port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arbiter {

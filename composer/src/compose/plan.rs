@@ -12,7 +12,7 @@ use super::memory::{self, Arbiter};
 use super::rate::{self, Traffic, WIDTHS};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::project::Project;
-use crate::plugin::types::{Clock, Domain, Port, Protocol, Role, Wired};
+use crate::plugin::types::{Clock, Domain, Peer, Port, Protocol, Role, Wired};
 
 /// What the planner must know of the board.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct ClockNet {
 /// A cell that the composer puts on a link, from the provider's end to the client's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Adapter {
-    /// `gw::packet_cdc`: from the provider's clock to the client's.
+    /// `gw::packet_cdc`, or `gw::axi4_cdc` on a memory link: from the provider's clock to the client's.
     Crossing,
     /// `gw::packet_width`, or `gw::axi4_width` on a memory link.
     Width,
@@ -114,13 +114,24 @@ impl Plan {
     pub fn wired(&self, graph: &Graph, node: usize, board: &[BoardPort]) -> Vec<Wired> {
         let peers = graph.peers(node, board);
         let mut wired = Vec::new();
-        for peer in peers {
+        for mut peer in peers {
+            self.late(graph, node, &mut peer);
             let Some(port) = graph.nodes[node].port(&peer.port) else { continue };
             let width = self.end_width(graph, node, &peer.port, peer.index);
             let hz = self.domains.get(&(node, port.domain.clone())).map_or(0, |c| self.clocks[*c].hz);
             wired.push(Wired { port: peer.port.clone(), index: peer.index, width, domain: port.domain.clone(), hz, peer });
         }
         wired
+    }
+
+    /// What a peer promises of a memory takes longer where the link crosses clocks.
+    fn late(&self, graph: &Graph, node: usize, peer: &mut Peer) {
+        let is_own = |end: &End| matches!(end, End::Port { node: n, port, .. } if *n == node && *port == peer.port);
+        let link = self.links.iter().find(|l| is_own(&graph.edges[l.edge].client) && l.adapters.contains(&Adapter::Crossing));
+        let Some(stall) = peer.props.get("worst-stall-ns").and_then(serde_json::Value::as_u64) else { return };
+        let Some(link) = link else { return };
+        let hz = |side: Side| side.clock.map_or(1, |c| self.clocks[c].hz);
+        peer.props.insert("worst-stall-ns".to_owned(), (stall + memory::crossing_ns(hz(link.client), hz(link.provider))).into());
     }
 
     fn end_width(&self, graph: &Graph, node: usize, port: &str, index: u32) -> u32 {

@@ -246,15 +246,15 @@ pub fn constraints(
             && let Some(pin) = resource.class.clock_pin()
         {
             let port = format!("{}_{}", resource.name.value, pin.name);
-            // A hard MAC's clock is a net of the board level.
+            // The clock of the vendor's IP is a net of the board level.
             let at = if resource.class.virtual_pins { ClockAt::Net(port) } else { ClockAt::Port(port) };
             all.clocks.push(ClockLine { at, hz: net.hz, comment: format!("comes in on {}", resource.name.value) });
         }
         if resource.class.name == "rgmii" {
             all.delays.extend(rgmii_delays(resource));
         }
-        if resource.class.name == "stream" {
-            all.hard_macs.push((*resource).clone());
+        if resource.class.virtual_pins {
+            all.vendor_ip.push((*resource).clone());
         }
     }
     all

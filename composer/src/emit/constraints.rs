@@ -64,8 +64,8 @@ pub struct Constraints {
     pub delays: Vec<IoDelay>,
     /// Timing exceptions.
     pub exceptions: Vec<Timing>,
-    /// Resources behind a hard MAC.
-    pub hard_macs: Vec<Resource>,
+    /// Resources behind the vendor's IP: hard MACs and memory controllers.
+    pub vendor_ip: Vec<Resource>,
 }
 
 #[derive(Serialize)]
@@ -115,9 +115,9 @@ struct Delay {
 }
 
 #[derive(Serialize)]
-struct HardMac {
+struct VendorIp {
     resource: String,
-    mac: String,
+    ip: String,
     pins: BTreeMap<String, String>,
 }
 
@@ -234,7 +234,7 @@ impl Constraints {
         context.insert("clocks", &self.clocks.iter().map(clock).collect::<Vec<_>>());
         context.insert("delays", &self.delays.iter().map(delay).collect::<Vec<_>>());
         context.insert("exceptions", &self.exceptions.iter().map(exception).collect::<Vec<_>>());
-        context.insert("hard_macs", &self.hard_macs.iter().map(hard_mac).collect::<Vec<_>>());
+        context.insert("vendor_ip", &self.vendor_ip.iter().map(vendor_ip).collect::<Vec<_>>());
         super::vendor::render(name, template, &context)
     }
 }
@@ -286,17 +286,19 @@ fn exception(timing: &Timing) -> Exception {
     }
 }
 
-fn hard_mac(resource: &Resource) -> HardMac {
+fn vendor_ip(resource: &Resource) -> VendorIp {
     let text = |value: &serde_json::Value| match value {
-        serde_json::Value::String(s) => s.clone(),
-        serde_json::Value::Array(list) => list.iter().filter_map(|v| v.as_str()).collect::<Vec<_>>().join(" "),
-        other => other.to_string(),
+        serde_json::Value::String(s) => Some(s.clone()),
+        serde_json::Value::Array(list) => Some(list.iter().filter_map(|v| v.as_str()).collect::<Vec<_>>().join(" ")),
+        // The pins of a memory are ports of the board level.
+        _ => None,
     };
-    HardMac {
+    // So are the lanes and the reference clock of a cage.
+    let pins = resource.vendor.iter().filter(|(k, _)| !k.ends_with("-p") && !k.ends_with("-n") && *k != "ip");
+    VendorIp {
         resource: resource.name.value.clone(),
-        mac: resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned(),
-        // Lanes and reference clock are ports of the board level.
-        pins: resource.vendor.iter().filter(|(k, _)| !k.ends_with("-p") && !k.ends_with("-n")).map(|(k, v)| (k.clone(), text(v))).collect(),
+        ip: super::vendor::ip_name(resource),
+        pins: pins.filter_map(|(k, v)| Some((k.clone(), text(v)?))).collect(),
     }
 }
 

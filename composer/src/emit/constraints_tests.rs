@@ -39,7 +39,7 @@ fn plan(board: &Board, resources: &[&str]) -> Constraints {
             plan.delays.extend(rgmii_delays(resource));
         }
         if resource.class.virtual_pins {
-            plan.hard_macs.push(resource.clone());
+            plan.vendor_ip.push(resource.clone());
         }
     }
     plan.exceptions.push(Timing {
@@ -71,7 +71,7 @@ fn everything_for_a_board_with_a_hard_mac() {
     let eth0 = board.resource("eth0").expect("eth0");
     let mut ports = plan.ports.clone();
     ports.extend(eth0.top_ports(512));
-    let level = board_level(&board, "ping", "top_top", &ports, &plan.hard_macs).expect("the board has four more oscillators");
+    let level = board_level(&board, "ping", "top_top", &ports, &plan.vendor_ip).expect("the board has four more oscillators");
     assert_eq!(level.init_clock.name.value, "clk250");
     plan.ports.clone_from(&level.ports);
     let at = ClockAt::Port(level.init_clock.name.value.clone());
@@ -83,7 +83,7 @@ fn everything_for_a_board_with_a_hard_mac() {
         top: &level.module,
         sources: &["hdl/gw.sv".into(), "hdl/top.sv".into(), "hdl/ping_board.sv".into()],
         xdc: "ping.xdc",
-        hard_macs: &plan.hard_macs,
+        vendor_ip: &plan.vendor_ip,
     };
     insta::assert_snapshot!("vcu118_tcl", project.tcl(&board).expect("the template renders"));
 }

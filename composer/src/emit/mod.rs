@@ -2,6 +2,8 @@
 
 pub mod clocks;
 pub mod constraints;
+pub(crate) mod controller;
+mod memory;
 pub mod registers;
 pub mod top;
 pub mod vendor;

@@ -188,7 +188,7 @@ pub fn ident(name: &str) -> String {
     if crate::plugin::validate::is_keyword(&name) { name + "_" } else { name }
 }
 
-fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
+pub(super) fn pair(name: impl Into<String>, value: impl Into<String>) -> Pair {
     Pair { name: name.into(), value: value.into() }
 }
 
@@ -343,7 +343,7 @@ fn board(input: &TopInput<'_>) -> Option<Section> {
 }
 
 /// Name of the interface at a provider's port, with its index where the port is an array or an arbiter stands before it.
-fn provider_link(graph: &Graph, end: &End) -> String {
+pub(super) fn provider_link(graph: &Graph, end: &End) -> String {
     match end {
         End::Board { resource } => format!("l_{}", ident(resource)),
         End::Port { node, port, index } => {
@@ -371,7 +371,7 @@ fn is_array(port: &Port) -> bool {
     port.links_max > 1
 }
 
-fn clock_of<'a>(plan: &'a Plan, clock: Option<usize>) -> Option<&'a ClockNet> {
+pub(super) fn clock_of<'a>(plan: &'a Plan, clock: Option<usize>) -> Option<&'a ClockNet> {
     clock.and_then(|c| plan.clocks.get(c))
 }
 
@@ -416,7 +416,7 @@ fn links(input: &TopInput<'_>) -> Section {
                 params: link_params(kind, port, width),
                 ..Inst::default()
             });
-            section.insts.extend(arbiter(input, index, port, width, &name));
+            section.insts.extend(super::memory::arbiter(input, index, port, width, &name));
             if at.is_empty() {
                 let end = if is_array(port) { format!("{name}[0]") } else { name };
                 section.insts.push(stub(kind, &node.instance.name.value, port, end, width, net));
@@ -425,7 +425,7 @@ fn links(input: &TopInput<'_>) -> Section {
     }
     for link in plan.links.iter().filter(|l| !l.adapters.is_empty()) {
         if graph.edges[link.edge].protocol == Protocol::Memory {
-            section.insts.extend(memory_width(input, link));
+            section.insts.extend(super::memory::cells(input, link));
         } else {
             adapters(input, link, &mut section);
         }
@@ -473,72 +473,9 @@ fn stub(kind: &KindInfo, instance: &str, port: &Port, end: String, width: u32, n
     }
 }
 
-fn clock_ports(clock: Option<&ClockNet>) -> Vec<Pair> {
+pub(super) fn clock_ports(clock: Option<&ClockNet>) -> Vec<Pair> {
     let name = clock.map_or("sys", |c| c.name.as_str());
     vec![pair("clk", format!("clk_{name}")), pair("rst", format!("rst_{name}"))]
-}
-
-/// The arbiter before a memory port with several clients, and the clients' interfaces.
-fn arbiter(input: &TopInput<'_>, node: usize, port: &Port, width: u32, name: &str) -> Vec<Inst> {
-    let Some(arbiter) = input.plan.arbiters.iter().find(|a| a.node == node && a.port == port.name) else { return Vec::new() };
-    let net = input.plan.domains.get(&(node, port.domain.clone())).and_then(|c| input.plan.clocks.get(*c));
-    let params = vec![pair("ADDR_W", memory::address_width(port).to_string()), pair("DATA_W", width.to_string())];
-    let mut own = vec![pair("M", arbiter.clients.to_string())];
-    own.extend(params.iter().cloned());
-    own.extend([pair("DEPTH", arbiter.depth.to_string()), pair("BLOCK", "true")]);
-    if !arbiter.priorities.is_empty() {
-        // One packed vector, the first client in the lowest bits.
-        let list: Vec<String> = arbiter.priorities.iter().rev().map(|p| format!("3'd{p}")).collect();
-        own.push(pair("PRIORITY", format!("{{{}}}", list.join(", "))));
-    }
-    let mut ports = clock_ports(net);
-    ports.extend([pair("clients", format!("{name}_clients")), pair("memory", name)]);
-    vec![
-        Inst {
-            name: format!("{name}_clients"),
-            domain: net.map(|n| n.name.clone()),
-            module: "kinds::axi4".to_owned(),
-            array: Some(arbiter.clients),
-            params,
-            ..Inst::default()
-        },
-        Inst {
-            name: format!("u_arbiter_{}", name.trim_start_matches("l_")),
-            doc: Some(format!("The clients of `{}.{}`", input.graph.nodes[node].instance.name.value, port.name)),
-            module: "gw::axi4_arbiter".to_owned(),
-            params: own,
-            ports,
-            ..Inst::default()
-        },
-    ]
-}
-
-/// The width converter of a memory link, and the client's interface.
-fn memory_width(input: &TopInput<'_>, link: &PlannedLink) -> Vec<Inst> {
-    let edge = &input.graph.edges[link.edge];
-    let own = provider_link(input.graph, &edge.client);
-    let net = clock_of(input.plan, link.client.clock);
-    let End::Port { node, port, .. } = &edge.client else { return Vec::new() };
-    let address = input.graph.nodes[*node].port(port).map_or(32, memory::address_width).to_string();
-    let mut ports = clock_ports(net);
-    ports.extend([pair("client", own.clone()), pair("memory", provider_link(input.graph, &edge.provider))]);
-    vec![
-        Inst {
-            name: own.clone(),
-            domain: net.map(|n| n.name.clone()),
-            module: "kinds::axi4".to_owned(),
-            params: vec![pair("ADDR_W", address), pair("DATA_W", link.client.width.to_string())],
-            ..Inst::default()
-        },
-        Inst {
-            name: format!("u_{}_width", own.trim_start_matches("l_")),
-            doc: Some(format!("{} -> {}", end_name(input.graph, &edge.provider), end_name(input.graph, &edge.client))),
-            module: "gw::axi4_width".to_owned(),
-            params: vec![pair("CLIENT_W", link.client.width.to_string()), pair("MEMORY_W", link.provider.width.to_string())],
-            ports,
-            ..Inst::default()
-        },
-    ]
 }
 
 /// Beats of a link's FIFO that are kept in LUT RAM; more go to block RAM.
@@ -710,19 +647,19 @@ fn crossing(input: &TopInput<'_>, node: usize, port: &str, index: usize, block: 
     let name = format!("{}_{}", ident(&input.graph.nodes[node].instance.name.value), ident(port));
     let near = if block { format!("l_blocks[{index}]") } else { format!("l_masters[{index}]") };
     let far = format!("l_{name}");
-    let (a, b, client, target) = if block { ("sys", net, near, far.clone()) } else { (net, "sys", far.clone(), near) };
+    let (s, d, master, slave) = if block { ("sys", net, near, far.clone()) } else { (net, "sys", far.clone(), near) };
     vec![
         Inst { name: far, domain: Some(net.to_owned()), module: "kinds::axi4_lite".to_owned(), ..Inst::default() },
         Inst {
             name: format!("u_cross_{name}"),
             module: "gw::axil_cdc".to_owned(),
             ports: vec![
-                pair("clk_a", format!("clk_{a}")),
-                pair("rst_a", format!("rst_{a}")),
-                pair("clk_b", format!("clk_{b}")),
-                pair("rst_b", format!("rst_{b}")),
-                pair("client", client),
-                pair("block", target),
+                pair("clk_s", format!("clk_{s}")),
+                pair("rst_s", format!("rst_{s}")),
+                pair("clk_d", format!("clk_{d}")),
+                pair("rst_d", format!("rst_{d}")),
+                pair("master", master),
+                pair("slave", slave),
             ],
             ..Inst::default()
         },

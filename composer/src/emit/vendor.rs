@@ -3,6 +3,7 @@
 use serde::Serialize;
 use tera::{Context, Tera};
 
+use super::controller;
 use crate::diag::Diagnostic;
 use crate::manifest::board::{Board, BoardClock, Dir, Resource, TopPort};
 
@@ -17,40 +18,42 @@ pub struct VivadoProject<'a> {
     pub sources: &'a [String],
     /// The constraint file.
     pub xdc: &'a str,
-    /// Resources behind a hard MAC that the project uses.
-    pub hard_macs: &'a [Resource],
+    /// Resources behind the vendor's IP that the project uses.
+    pub vendor_ip: &'a [Resource],
 }
 
 #[derive(Serialize)]
-struct HardMac {
+struct VendorIp {
     resource: String,
-    mac: String,
-    module: &'static str,
-    ip: &'static str,
+    name: String,
+    module: String,
+    ip: String,
 }
 
 /// What stands for a hard MAC of a rate: the module of project `io`, the black box in it, and the IP behind that.
-struct BlackBox {
+struct HardMac {
     module: &'static str,
     ip_module: &'static str,
     ip: &'static str,
 }
 
-fn black_box(resource: &Resource) -> BlackBox {
+fn hard_mac(resource: &Resource) -> HardMac {
     if resource.rates_mbps().into_iter().max().unwrap_or(0) >= 100_000 {
-        BlackBox { module: "hard_mac_100g", ip_module: "hard_mac_100g_ip", ip: "xilinx.com:ip:cmac_usplus" }
+        HardMac { module: "hard_mac_100g", ip_module: "hard_mac_100g_ip", ip: "xilinx.com:ip:cmac_usplus" }
     } else {
-        BlackBox { module: "hard_mac_10g", ip_module: "hard_mac_10g_ip", ip: "xilinx.com:ip:xxv_ethernet" }
+        HardMac { module: "hard_mac_10g", ip_module: "hard_mac_10g_ip", ip: "xilinx.com:ip:xxv_ethernet" }
     }
 }
 
-/// Module of project `io` that stands for a resource's hard MAC.
-pub fn shim(resource: &Resource) -> &'static str {
-    black_box(resource).module
+/// Module of project `io` that stands for a resource's hard MAC; `None` for a memory, whose controller is at the board level as it is.
+pub fn shim(resource: &Resource) -> Option<&'static str> {
+    (!controller::is_memory(resource)).then(|| hard_mac(resource).module)
 }
 
-fn mac_name(resource: &Resource) -> String {
-    resource.facts.get("mac").and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned()
+/// What the vendor calls the IP behind a resource.
+pub(super) fn ip_name(resource: &Resource) -> String {
+    let fact = if controller::is_memory(resource) { "controller" } else { "mac" };
+    resource.facts.get(fact).and_then(|f| f.value.as_str()).unwrap_or("not known").to_owned()
 }
 
 impl VivadoProject<'_> {
@@ -59,9 +62,14 @@ impl VivadoProject<'_> {
     /// # Errors
     /// `GW0212` if the template cannot be rendered.
     pub fn tcl(&self, board: &Board) -> Result<String, Diagnostic> {
-        let mac = |resource: &Resource| {
-            let BlackBox { ip_module, ip, .. } = black_box(resource);
-            HardMac { resource: resource.name.value.clone(), mac: mac_name(resource), module: ip_module, ip }
+        let ip = |resource: &Resource| {
+            let (module, ip) = if controller::is_memory(resource) {
+                (controller::module(resource), controller::ip(resource))
+            } else {
+                let HardMac { ip_module, ip, .. } = hard_mac(resource);
+                (ip_module.to_owned(), ip.to_owned())
+            };
+            VendorIp { resource: resource.name.value.clone(), name: ip_name(resource), module, ip }
         };
         let mut context = Context::new();
         context.insert("design", self.design);
@@ -70,12 +78,12 @@ impl VivadoProject<'_> {
         context.insert("top", self.top);
         context.insert("sources", self.sources);
         context.insert("xdc", self.xdc);
-        context.insert("hard_macs", &self.hard_macs.iter().map(mac).collect::<Vec<_>>());
+        context.insert("vendor_ip", &self.vendor_ip.iter().map(ip).collect::<Vec<_>>());
         render("vivado.tcl", include_str!("../../../templates/vendor/vivado.tcl.tera"), &context)
     }
 }
 
-/// The level above the top module on a board with hard MACs: the design, the MACs and the pins of their cages.
+/// The level above the top module on a board with hard MACs or memory controllers: the design, the IP and its pins.
 #[derive(Clone, Debug)]
 pub struct BoardLevel {
     /// Module name, the top of the vendor's project.
@@ -84,7 +92,7 @@ pub struct BoardLevel {
     pub text: String,
     /// Its ports that have pins, for the constraint file.
     pub ports: Vec<TopPort>,
-    /// Oscillator that starts the MACs; it needs a clock constraint, unless the design has it already.
+    /// Oscillator that starts the IP; it needs a clock constraint, unless the design has it already.
     pub init_clock: BoardClock,
 }
 
@@ -96,7 +104,7 @@ struct Port {
 }
 
 #[derive(Serialize)]
-struct Signal {
+pub(super) struct Signal {
     pin: String,
     wire: String,
     range: Option<String>,
@@ -126,42 +134,43 @@ const CAGE: [(&str, &str, Dir); 6] = [
     ("gt_tx_n", "tx-n", Dir::Out),
 ];
 
-/// Writes the board level. `ports` are those of the module `top`, the streams of `hard_macs` among them.
+/// Writes the board level. `ports` are those of the module `top`, the signals of `vendor_ip` among them.
 ///
 /// # Errors
-/// `GW0213` if the board has no second oscillator to start the MACs with, `GW0212` if the template cannot be rendered.
-pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], hard_macs: &[Resource]) -> Result<BoardLevel, Diagnostic> {
+/// `GW0213` if the board has no second oscillator to start the IP with, `GW0212` if the template cannot be rendered.
+pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], vendor_ip: &[Resource]) -> Result<BoardLevel, Diagnostic> {
     let used = |clock: &&BoardClock| !ports.iter().any(|p| p.name == clock.name.value);
     let Some(init_clock) = board.clocks.iter().find(used).cloned() else {
-        let message = format!("board `{}` has no free oscillator to start its MACs with", board.name.value);
-        return Err(Diagnostic::error("GW0213", message).at(&board.name.span).help("a hard MAC needs a clock besides the design's own"));
+        let message = format!("board `{}` has no free oscillator to start the vendor's IP with", board.name.value);
+        return Err(Diagnostic::error("GW0213", message).at(&board.name.span).help("hard MACs and memory controllers need a clock besides the design's own"));
     };
-    // Names of streams are wires here; the width is that of the design's port.
-    let stream = |name: &str| hard_macs.iter().any(|m| m.pins.iter().any(|p| name == format!("{}_{}", m.name.value, p.spec.name)));
-    let mut outer: Vec<TopPort> = ports.iter().filter(|p| !stream(&p.name)).cloned().collect();
+    // Their signals are wires here; the width is that of the design's port.
+    let inner = |name: &str| vendor_ip.iter().any(|m| m.pins.iter().any(|p| name == format!("{}_{}", m.name.value, p.spec.name)));
+    let mut outer: Vec<TopPort> = ports.iter().filter(|p| !inner(&p.name)).cloned().collect();
     outer.extend(init_clock.top_ports());
-    let mut macs = Vec::new();
-    for resource in hard_macs {
+    let (mut macs, mut memories) = (Vec::new(), Vec::new());
+    for resource in vendor_ip {
         let name = &resource.name.value;
-        let BlackBox { module, .. } = black_box(resource);
-        let lanes = if module == "hard_mac_100g" { 4 } else { 1 };
-        for (port, key, dir) in CAGE {
-            let locations = match resource.vendor.get(key) {
-                Some(serde_json::Value::String(pin)) => vec![pin.clone()],
-                Some(serde_json::Value::Array(pins)) => pins.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect(),
-                _ => Vec::new(),
-            };
-            let bus = port.starts_with("gt_");
-            let width = if bus { lanes } else { 1 };
-            outer.push(TopPort { name: format!("{name}_{port}"), dir, bus, width, locations, io: None, attrs: Default::default() });
-        }
         let signal = |pin: &str| {
             let wire = format!("{name}_{pin}");
             let port = ports.iter().find(|p| p.name == wire)?;
             Some(Signal { pin: pin.to_owned(), range: range(port), wire })
         };
-        let signals = resource.pins.iter().filter_map(|p| signal(&p.spec.name)).collect();
-        macs.push(Mac { name: name.clone(), mac: mac_name(resource), module, signals });
+        let signals: Vec<Signal> = resource.pins.iter().filter_map(|p| signal(&p.spec.name)).collect();
+        if controller::is_memory(resource) {
+            outer.extend(controller::pins(resource));
+            memories.push(controller::Memory::new(resource, signals));
+            continue;
+        }
+        let module = hard_mac(resource).module;
+        let lanes = if module == "hard_mac_100g" { 4 } else { 1 };
+        for (port, key, dir) in CAGE {
+            let locations = resource.vendor.get(key).map(locations).unwrap_or_default();
+            let bus = port.starts_with("gt_");
+            let width = if bus { lanes } else { 1 };
+            outer.push(TopPort { name: format!("{name}_{port}"), dir, bus, width, locations, io: None, attrs: Default::default() });
+        }
+        macs.push(Mac { name: name.clone(), mac: ip_name(resource), module, signals });
     }
     let reset = board.resets.iter().find(|r| ports.iter().any(|p| p.name == r.name.value));
     let reset = reset.map_or_else(|| "1'b0".to_owned(), |r| format!("{}{}", if r.active_low { "~" } else { "" }, r.name.value));
@@ -173,6 +182,7 @@ pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], ha
     context.insert("top", top);
     context.insert("reset", &reset);
     context.insert("macs", &macs);
+    context.insert("memories", &memories);
     let second = init_clock.pin_n.as_ref().map(|_| format!("{}_n", init_clock.name.value));
     context.insert("init", &Init { p: init_clock.name.value.clone(), n: second });
     context.insert("connections", &ports.iter().map(|p| &p.name).collect::<Vec<_>>());
@@ -186,13 +196,22 @@ pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], ha
         range: range(p),
     };
     context.insert("ports", &outer.iter().map(port).collect::<Vec<_>>());
-    let text = render("hard_mac_top.sv", include_str!("../../../templates/vendor/hard_mac_top.sv.tera"), &context)?;
+    let text = render("board.sv", include_str!("../../../templates/vendor/board.sv.tera"), &context)?;
     outer.retain(|p| !p.locations.is_empty());
     Ok(BoardLevel { module, text, ports: outer, init_clock })
 }
 
+/// One pin or a list of them, from bit 0 upwards.
+pub(super) fn locations(value: &serde_json::Value) -> Vec<String> {
+    match value {
+        serde_json::Value::String(pin) => vec![pin.clone()],
+        serde_json::Value::Array(pins) => pins.iter().filter_map(|p| p.as_str().map(str::to_owned)).collect(),
+        _ => Vec::new(),
+    }
+}
+
 /// The packed range of a port that is an array.
-fn range(port: &TopPort) -> Option<String> {
+pub(super) fn range(port: &TopPort) -> Option<String> {
     port.bus.then(|| format!("[{}:0]", port.width.saturating_sub(1)))
 }
 

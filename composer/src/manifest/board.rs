@@ -139,6 +139,11 @@ impl Resource {
         self.class.clock_hz.get(&mbps).copied()
     }
 
+    /// Frequency in Hz that its clock has whatever the rate: the fact `clock-hz`.
+    pub fn own_clock_hz(&self) -> Option<u64> {
+        self.facts.get("clock-hz")?.value.as_u64()
+    }
+
     /// Data width in bits that its class fixes at a rate (class `stream`).
     pub fn data_width(&self, mbps: u64) -> Option<u32> {
         self.class.data_width.get(&mbps).copied()
@@ -733,6 +738,11 @@ impl Reader {
             }
         }
         for pin in &mut pins {
+            if let Some((fact, over)) = &pin.spec.width_fact {
+                let said = facts.get(fact).and_then(|f| f.value.as_u64()).unwrap_or(1);
+                let bits = (said as u32 / over).max(1);
+                pin.spec.width = Width::Between(bits, bits);
+            }
             pin.io = pin_io.get(&pin.spec.name).or(io.as_ref()).cloned();
             pin.attrs = attrs.clone();
             pin.attrs.extend(per_pin.get(&pin.spec.name).cloned().unwrap_or_default());

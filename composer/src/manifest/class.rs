@@ -78,6 +78,8 @@ pub struct ClassPin {
     pub dir: Dir,
     /// Width.
     pub width: Width,
+    /// The fact of the resource that says its width, and what it is divided by.
+    pub width_fact: Option<(String, u32)>,
     /// Whether it is the interface's clock.
     pub clock: bool,
     /// Signal of the interface, where that is not the pin's name (the clock pin is `clk`). Empty for a pin that
@@ -306,6 +308,7 @@ fn read_pin(name: String, value: &Value<'_>) -> Option<ClassPin> {
     let table = value.table()?;
     let dir = table.need("dir").and_then(|v| one_of(&v, &[("in", Dir::In), ("out", Dir::Out), ("inout", Dir::InOut)]));
     let bits = |key: &str| table.get(key).and_then(|v| v.unsigned(1..=1024)).map(|w| w.value as u32);
+    let width_fact = table.get("width-fact").and_then(|v| v.string()).map(|s| (s.value, bits("width-over").unwrap_or(1)));
     let (exact, low, high, link) = (bits("width"), bits("width-min"), bits("width-max"), bits("link-width-over"));
     let width = match (exact, low, high, link) {
         (_, _, _, Some(over)) => Width::Link(over),
@@ -319,7 +322,7 @@ fn read_pin(name: String, value: &Value<'_>) -> Option<ClassPin> {
     let idle = table.get("idle").and_then(|v| one_of(&v, &[("0", Idle::Zero), ("1", Idle::One), ("z", Idle::HighZ)]));
     let doc = text_of(&table, "doc");
     table.finish();
-    Some(ClassPin { name, dir: dir?.value, width, clock, signal, param, optional, idle: idle.map(|i| i.value), doc: doc? })
+    Some(ClassPin { name, dir: dir?.value, width, width_fact, clock, signal, param, optional, idle: idle.map(|i| i.value), doc: doc? })
 }
 
 fn read_fact(value: &Value<'_>) -> Option<FactSpec> {

@@ -350,7 +350,7 @@ fn board_plan(project: &Project, board: &Board) -> BoardPlan {
             props,
             span: r.name.span.clone(),
             gbps_milli: mbps,
-            clock_hz: if simulated { None } else { mbps.and_then(|m| r.clock_hz(m)) },
+            clock_hz: r.own_clock_hz().or(if simulated { None } else { mbps.and_then(|m| r.clock_hz(m)) }),
             width: if simulated { None } else { mbps.and_then(|m| r.data_width(m)) },
         }
     };

@@ -418,8 +418,8 @@ impl Design {
         Ok(())
     }
 
-    /// The constraint file; for a board without an open flow the vendor's script as well. Where the board has hard MACs, the
-    /// level above the design that holds them: its module is returned, and its files are added to `ordered`.
+    /// The constraint file; for a board without an open flow the vendor's script as well. Where the board has hard MACs or
+    /// memory controllers, the level above the design that holds them: its module is returned, and its files are added to `ordered`.
     fn constraints(&self, files: &mut BTreeMap<PathBuf, String>, ordered: &mut Vec<PathBuf>) -> Result<Option<String>, Diagnostics> {
         let e = &self.elaborated;
         if e.board.is_simulation_only() {
@@ -448,15 +448,15 @@ impl Design {
         let mut vendor_top = design_top.clone();
         let mut sources: Vec<String> = ordered.iter().map(|p| p.display().to_string()).collect();
         let mut level_module = None;
-        if !all.hard_macs.is_empty() {
-            let level = emit::vendor::board_level(&e.board, &name, &design_top, &all.ports, &all.hard_macs)?;
+        if !all.vendor_ip.is_empty() {
+            let level = emit::vendor::board_level(&e.board, &name, &design_top, &all.ports, &all.vendor_ip)?;
             let oscillator = ClockAt::Port(level.init_clock.name.value.clone());
             if !all.clocks.iter().any(|c| c.at == oscillator) {
-                all.clocks.push(ClockLine { at: oscillator, hz: level.init_clock.hz, comment: "start-up of the MACs".to_owned() });
+                all.clocks.push(ClockLine { at: oscillator, hz: level.init_clock.hz, comment: "start-up of the vendor's IP".to_owned() });
             }
             all.ports = level.ports;
             let path = PathBuf::from(format!("hdl/{}.sv", level.module));
-            let (shims, black_boxes) = self.hard_mac_files(&all.hard_macs)?;
+            let (shims, black_boxes) = self.vendor_files(&all.vendor_ip)?;
             for (shim, text) in shims {
                 if !files.contains_key(&shim) {
                     files.insert(shim.clone(), text);
@@ -478,26 +478,35 @@ impl Design {
         let xdc = format!("{name}.xdc");
         files.insert(xdc.clone().into(), all.xdc(&e.board)?);
         let project =
-            emit::vendor::VivadoProject { design: &name, top: &vendor_top, sources: &sources, xdc: &xdc, hard_macs: &all.hard_macs };
+            emit::vendor::VivadoProject { design: &name, top: &vendor_top, sources: &sources, xdc: &xdc, vendor_ip: &all.vendor_ip };
         files.insert(format!("{name}.tcl").into(), project.tcl(&e.board)?);
         Ok(level_module)
     }
 
-    /// The stream shims of hard MACs with what they need, and the black boxes inside them.
+    /// The stream shims of hard MACs with what they need, and the black boxes of the vendor's IP.
     #[allow(clippy::type_complexity)]
-    fn hard_mac_files(&self, macs: &[Resource]) -> Result<(Vec<(PathBuf, String)>, Vec<(PathBuf, String)>), Diagnostics> {
-        let mut modules: Vec<&str> = macs.iter().map(emit::vendor::shim).collect();
+    fn vendor_files(&self, vendor_ip: &[Resource]) -> Result<(Vec<(PathBuf, String)>, Vec<(PathBuf, String)>), Diagnostics> {
+        let mut modules: Vec<&str> = vendor_ip.iter().filter_map(emit::vendor::shim).collect();
         modules.sort_unstable();
         modules.dedup();
-        let mut sources = self.library();
-        sources.retain(|s| s.project != "io" || modules.iter().any(|m| s.path.ends_with(&format!("/{m}.veryl"))));
-        let compiled = hdl::compile("io", &sources, &[]).map_err(|m| self.hdl_errors(&m))?;
-        let shims = compiled.files.into_iter().map(|f| (Path::new("hdl").join(f.path), f.text)).collect();
-        let boxes = modules.iter().map(|m| {
+        let mut shims = Vec::new();
+        if !modules.is_empty() {
+            let mut sources = self.library();
+            sources.retain(|s| s.project != "io" || modules.iter().any(|m| s.path.ends_with(&format!("/{m}.veryl"))));
+            let compiled = hdl::compile("io", &sources, &[]).map_err(|m| self.hdl_errors(&m))?;
+            shims.extend(compiled.files.into_iter().map(|f| (Path::new("hdl").join(f.path), f.text)));
+        }
+        let file = |module: &str| PathBuf::from(format!("hdl/black_box/{module}.sv"));
+        let macs = modules.iter().map(|m| {
             let text = if *m == "hard_mac_100g" { HARD_MAC_100G_IP } else { HARD_MAC_10G_IP };
-            (PathBuf::from(format!("hdl/black_box/{m}_ip.sv")), text.to_owned())
+            (file(&format!("{m}_ip")), text.to_owned())
         });
-        Ok((shims, boxes.collect()))
+        let mut boxes: Vec<(PathBuf, String)> = macs.collect();
+        for memory in vendor_ip.iter().filter(|r| emit::controller::is_memory(r)) {
+            let (module, text) = emit::controller::black_box(memory)?;
+            boxes.push((file(&module), text));
+        }
+        Ok((shims, boxes))
     }
 
     /// The plan as data: for `report.json` and `graph --format json`.

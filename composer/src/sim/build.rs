@@ -18,6 +18,7 @@ const FLAGS: &[&str] = &["-std=gnu++17", "-O2", "-pthread"];
 
 /// The harness: every file is compiled into every simulator.
 const HARNESS: &[(&str, &str)] = &[
+    ("axi4_memory.h", include_str!("../../../templates/sim/axi4_memory.h")),
     ("config.cpp", include_str!("../../../templates/sim/config.cpp")),
     ("config.h", include_str!("../../../templates/sim/config.h")),
     ("design.h", include_str!("../../../templates/sim/design.h")),
@@ -27,6 +28,7 @@ const HARNESS: &[(&str, &str)] = &[
     ("model_stream.cpp", include_str!("../../../templates/sim/model_stream.cpp")),
     ("line.cpp", include_str!("../../../templates/sim/line.cpp")),
     ("line.h", include_str!("../../../templates/sim/line.h")),
+    ("model_axi4.cpp", include_str!("../../../templates/sim/model_axi4.cpp")),
     ("model_gmii.cpp", include_str!("../../../templates/sim/model_gmii.cpp")),
     ("model_rgmii.cpp", include_str!("../../../templates/sim/model_rgmii.cpp")),
     ("model_sdram.cpp", include_str!("../../../templates/sim/model_sdram.cpp")),

@@ -16,7 +16,7 @@ pub(super) struct Class {
     pub ethernet: bool,
 }
 
-pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds", "mdio", "sdr-sdram"];
+pub(super) const NAMES: &[&str] = &["stream", "rgmii", "gmii", "mii", "uart", "leds", "mdio", "sdr-sdram", "axi4-memory"];
 
 const CLASSES: &[Class] = &[
     Class {
@@ -67,6 +67,16 @@ const CLASSES: &[Class] = &[
         name: "sdr-sdram",
         pins: &["clock", "a", "ba", "dq_i", "dq_o", "dq_oe", "dm", "ras_n", "cas_n", "we_n", "cs_n", "cke"],
         clock: None,
+        period_fs: 0,
+        ethernet: false,
+    },
+    Class {
+        name: "axi4-memory",
+        pins: &[
+            "clk", "awid", "awaddr", "awlen", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready", "bid", "bresp", "bvalid",
+            "bready", "arid", "araddr", "arlen", "arvalid", "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready",
+        ],
+        clock: Some("clk"),
         period_fs: 0,
         ethernet: false,
     },

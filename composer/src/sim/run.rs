@@ -142,7 +142,7 @@ impl RunSummary {
 ///
 /// # Errors
 /// `GW0707` to `GW0709` (wires), `GW0710` (the simulator did not run), `GW0711` to `GW0714` (sockets, files, traces),
-/// `GW0720` (a set-up or hold time was missed), `GW0721` (a rule of an SDRAM was broken), those of pattern files.
+/// `GW0720` (a set-up or hold time was missed), `GW0721` (a rule of an SDRAM was broken), `GW0722` (one of AXI4), those of pattern files.
 pub fn run(simulator: &Simulator, options: &RunOptions) -> Result<RunSummary, Diagnostics> {
     let folder = tempfile::Builder::new().prefix("gateweave-sim-").tempdir().map_err(|e| failed(format!("no temporary folder: {e}")))?;
     let text = config(simulator, options, folder.path())?;
@@ -199,7 +199,7 @@ fn failed(message: String) -> Diagnostic {
 }
 
 fn known_code(code: &str) -> &'static str {
-    const CODES: &[&str] = &["GW0703", "GW0704", "GW0705", "GW0710", "GW0711", "GW0712", "GW0713", "GW0714", "GW0715", "GW0721"];
+    const CODES: &[&str] = &["GW0703", "GW0704", "GW0705", "GW0710", "GW0711", "GW0712", "GW0713", "GW0714", "GW0715", "GW0721", "GW0722"];
     CODES.iter().find(|c| **c == code).copied().unwrap_or("GW0710")
 }
 

@@ -1,7 +1,9 @@
-//! Memory behind AXI4: block RAM, or the SDR SDRAM chip of a board.
+//! Memory behind AXI4: block RAM, the SDR SDRAM chip of a board, or a controller that comes from elsewhere.
 
+mod axi;
 mod sdram;
 
+use axi::Controller;
 use gateweave_sdk::prelude::*;
 
 /// Parameters.
@@ -11,7 +13,7 @@ struct Params {
     /// What the memory is made of.
     #[serde(default)]
     backend: Backend,
-    /// Bytes of block RAM, a power of two; an SDRAM is as large as its chip.
+    /// Bytes of block RAM, a power of two; other memory is as large as the board says.
     #[serde(default = "size")]
     #[schemars(range(min = 4096, max = 16_777_216))]
     size: u32,
@@ -33,7 +35,12 @@ enum Backend {
     BlockRam,
     /// The board's SDR SDRAM chip, linked to `chip`.
     Sdram,
+    /// Whatever is behind the AXI4 port of the board's controller, linked to `controller`.
+    Axi,
 }
+
+/// Bits of an address of port `memory`.
+const ADDRESS_BITS: u32 = 32;
 
 fn size() -> u32 {
     32_768
@@ -44,7 +51,7 @@ fn clock_mhz() -> u32 {
 }
 
 /// Nanoseconds from an address to its first beat that block RAM never exceeds: three cycles at the slowest clock that is planned.
-const BLOCK_RAM_STALL_NS: u32 = 60;
+const BLOCK_RAM_STALL_NS: u64 = 60;
 
 /// What the parameters' schema cannot say of block RAM.
 fn check(params: &Params) -> Result<(), Diagnostics> {
@@ -52,11 +59,12 @@ fn check(params: &Params) -> Result<(), Diagnostics> {
         let below = 1 << params.size.ilog2();
         return Err(Diagnostic::error("size", "/size", "the size is not a power of two").help(format!("{below} or {}", 2 * below)).into());
     }
-    multiple(params.base, params.size)
+    multiple(params.base, u64::from(params.size))
 }
 
 /// The base must be a multiple of the size in bytes.
-fn multiple(base: u32, size: u32) -> Result<(), Diagnostics> {
+fn multiple(base: u32, size: u64) -> Result<(), Diagnostics> {
+    let base = u64::from(base);
     if base % size != 0 {
         let message = format!("the base is not a multiple of the size, {size} bytes");
         return Err(Diagnostic::error("base", "/base", message).help(format!("{}", base / size * size)).into());
@@ -74,30 +82,54 @@ fn registers() -> Registers {
         .counter("refused_writes", "write bursts answered so")
 }
 
+/// Ports, clocks and registers. `controller` is known once the ports have peers.
+fn shape(params: &Params, controller: Option<&Controller>) -> Shape {
+    // A controller has a clock of its own, and all that is before it runs on that: the links to its clients cross.
+    let domain = if params.backend == Backend::Axi { "ram" } else { "sys" };
+    let memory = Port::provider("memory", "gateweave/memory@1", domain);
+    let bounded = |port: Port, ns: u64| port.prop("bounded", true).prop("worst-stall-ns", ns);
+    let regs = Port::provider("regs", "gateweave/registers@1", domain).links(0, 1);
+    let shape = match params.backend {
+        Backend::BlockRam => {
+            let widths = [32, 8, 16, 64, 128, 256, 512];
+            Shape::new().domain("sys", Clock::System).port(bounded(memory.widths(widths), BLOCK_RAM_STALL_NS))
+        }
+        Backend::Sdram => Shape::new()
+            .domain("sys", Clock::System)
+            .domain("ram", Clock::ask_hz(u64::from(params.clock_mhz) * 1_000_000, sdram::TOLERANCE_PPM))
+            .port(bounded(memory.widths([32]), sdram::worst_stall_ns(params.clock_mhz)))
+            .port(Port::client("chip", "gateweave/sdr-sdram@1", "ram")),
+        Backend::Axi => {
+            // Nobody knows how long somebody else's controller stalls: nothing is promised.
+            let widths = controller.map_or(axi::WIDTHS.to_vec(), |c| vec![c.data_bits]);
+            Shape::new()
+                .domain("ram", Clock::from_port("controller"))
+                .port(memory.widths(widths))
+                .port(Port::client("controller", "gateweave/axi4-memory@1", "ram"))
+        }
+    };
+    shape.port(regs).registers(&registers())
+}
+
 struct DramDma;
 
 impl Plugin for DramDma {
     type Params = Params;
 
     fn info() -> About {
-        about!("memory behind AXI4: block RAM or an SDR SDRAM chip")
+        about!("memory behind AXI4: block RAM, an SDR SDRAM chip or a controller from elsewhere")
     }
 
     fn describe(params: &Params, _board: &Board) -> Result<Shape, Diagnostics> {
-        let memory = Port::provider("memory", "gateweave/memory@1", "sys").prop("bounded", true);
-        let regs = Port::provider("regs", "gateweave/registers@1", "sys").links(0, 1);
-        let shape = Shape::new().domain("sys", Clock::System);
-        let shape = match params.backend {
-            Backend::BlockRam => {
-                check(params)?;
-                shape.port(memory.widths([32, 8, 16, 64, 128, 256, 512]).prop("worst-stall-ns", BLOCK_RAM_STALL_NS))
-            }
-            Backend::Sdram => shape
-                .domain("ram", Clock::ask_hz(u64::from(params.clock_mhz) * 1_000_000, sdram::TOLERANCE_PPM))
-                .port(memory.widths([32]).prop("worst-stall-ns", sdram::worst_stall_ns(params.clock_mhz)))
-                .port(Port::client("chip", "gateweave/sdr-sdram@1", "ram")),
-        };
-        Ok(shape.port(regs).registers(&registers()))
+        if params.backend == Backend::BlockRam {
+            check(params)?;
+        }
+        Ok(shape(params, None))
+    }
+
+    fn elaborate(params: &Params, _board: &Board, peers: &[Peer]) -> Result<Shape, Diagnostics> {
+        let controller = peers.iter().find(|p| p.port == "controller").map(Controller::of).transpose()?;
+        Ok(shape(params, controller.as_ref()))
     }
 
     fn generate(plan: &Plan<Params>) -> Result<Output, Diagnostics> {
@@ -108,6 +140,7 @@ impl Plugin for DramDma {
                 .parameter("BASE", format!("64'h{:08x}", plan.params.base))
                 .sources(sources!["hdl/events_pkg.veryl", "hdl/block_ram.veryl"])),
             Backend::Sdram => sdram::generate(plan),
+            Backend::Axi => axi::generate(plan),
         }
     }
 }

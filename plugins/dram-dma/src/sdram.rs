@@ -39,7 +39,7 @@ fn cycles(ns: u32, mhz: u32) -> u32 {
 
 /// From a read's address to its first word, at the worst: a turn of writes has just begun with a row of its own, or a
 /// refresh; then the read's own row, in whose bank another is open after a write. Nobody else reads. A refresh that is due lets the read go first.
-pub fn worst_stall_ns(mhz: u32) -> u32 {
+pub fn worst_stall_ns(mhz: u32) -> u64 {
     let t = |ns| cycles(ns, mhz);
     let recover = t(T_WR).max(T_WR_CYCLES);
     let row = recover + t(T_RP) + t(T_RCD);
@@ -48,7 +48,7 @@ pub fn worst_stall_ns(mhz: u32) -> u32 {
     let close = recover + t(T_RP);
     // Across to the chip's clock, looked up, and the way of a word back.
     let own = 4 + 2 + t(T_RCD) + 7;
-    (((write + close).max(refresh) + own) * 1000).div_ceil(mhz) + SYSTEM_CYCLES * SYSTEM_NS
+    u64::from((((write + close).max(refresh) + own) * 1000).div_ceil(mhz) + SYSTEM_CYCLES * SYSTEM_NS)
 }
 
 /// The binary logarithm of a fact of the chip.

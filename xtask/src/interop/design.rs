@@ -1,4 +1,4 @@
-//! The designs that are tried: a project as it is, or `projects/rdma` at any width, rate and MTU, on board `sim` or with the SDRAM of the i5.
+//! The designs that are tried: a project as it is, or `projects/rdma` at any width, rate and MTU, on board `sim`, with the memory of that or of the i5.
 
 use crate::places;
 use anyhow::{Context, Result};
@@ -11,6 +11,8 @@ pub enum Memory {
     Bram,
     /// The SDRAM chip of the Colorlight i5, whose link is RGMII
     Sdram,
+    /// 512 bits at 300 MHz behind the AXI4 port of a controller from elsewhere, on board `sim`
+    Axi,
 }
 
 impl Memory {
@@ -19,12 +21,13 @@ impl Memory {
         match self {
             Memory::Bram => "bram",
             Memory::Sdram => "sdram",
+            Memory::Axi => "axi",
         }
     }
 
     fn board(self) -> &'static str {
         match self {
-            Memory::Bram => "sim",
+            Memory::Bram | Memory::Axi => "sim",
             Memory::Sdram => "colorlight-i5",
         }
     }
@@ -34,6 +37,7 @@ impl Memory {
         match self {
             Memory::Bram => "params = { size = 1048576 }",
             Memory::Sdram => "params = { backend = \"sdram\", clock-mhz = 100 }\nlinks  = { chip = \"board.sdram0\" }",
+            Memory::Axi => "params = { backend = \"axi\" }\nlinks  = { controller = \"board.ddr0\" }",
         }
     }
 }
