@@ -120,6 +120,31 @@ fn overrides_of_links_are_choices() {
     assert!(diagram.contains(">FIFO 4096 bytes<") && diagram.contains(">priority 6<"), "{diagram}");
 }
 
+/// A crossing that is asked for at a memory link is a choice, and what the memory promises of its stalls reaches the client with it: the transport
+/// begins a packet so many cycles later. (5 of the one clock and 5 of the other, here the same.)
+#[test]
+fn a_memory_across_clocks_promises_its_words_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = include_str!("../../projects/rdma/project.toml").replace("../../plugins", &root().join("plugins").to_string_lossy());
+    let lead = |name: &str, text: &str| {
+        let project = folder.path().join(name);
+        std::fs::create_dir_all(&project).unwrap();
+        std::fs::write(project.join("project.toml"), text).unwrap();
+        generated(&project, &project.join("out"));
+        let top = std::fs::read_to_string(project.join("out/hdl/top/rdma.veryl")).unwrap();
+        let lead = top.lines().find_map(|l| l.trim().strip_prefix("LEAD")).expect("the transport's parameter");
+        (lead.trim_matches([' ', ':', ',']).parse::<u32>().unwrap(), std::fs::read_to_string(project.join("out/plan.json")).unwrap())
+    };
+    let link = "links  = { udp = \"net.udp\", memory = \"ram.memory\" }";
+    let crossing = text.replace(link, "links  = { udp = \"net.udp\", memory = { to = \"ram.memory\", crossing = true } }");
+    assert!(crossing != text);
+    let ((near, _), (far, plan)) = (lead("near", &text), lead("far", &crossing));
+    assert_eq!(far, near + 10);
+    let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
+    let choice = plan["choices"].as_array().unwrap().iter().find(|c| c["what"] == "link ram.memory -> roce.memory" && c["value"] == "clock crossing");
+    assert_eq!(choice.map(|c| &c["overridden"]), Some(&true.into()), "{plan:#}");
+}
+
 /// A project on board `sim` with prebuilt components in `plugins`.
 fn components(folder: &Path, plugins: &[(&str, Wat)], instances: &str) {
     std::fs::create_dir_all(folder).unwrap();

@@ -2,7 +2,7 @@
 //! seed gives the same frames at the same times.
 
 use crate::gateweave::{Gateweave, Simulation};
-use crate::interop::Design;
+use crate::interop::{Design, Memory};
 use crate::places;
 use crate::stage::Stage;
 use anyhow::{Context, Result};
@@ -96,17 +96,17 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     Ok(ExitCode::from(u8::from(failed > 0)))
 }
 
-/// One program on the variant, one round at path MTU `pmtu`, for the suite: how many of its lines are right, and those that are wrong.
+/// One program on the variant with `memory`, one round at path MTU `pmtu`, for the suite: how many of its lines are right, and those that are wrong.
 ///
 /// # Errors
 /// If the simulation cannot be made; what the program cannot go on after.
-pub fn short(gateweave: &Gateweave, program: &str, pmtu: u32, stage: &Stage) -> Result<(u64, Vec<String>)> {
+pub fn short(gateweave: &Gateweave, program: &str, memory: Memory, pmtu: u32, stage: &Stage) -> Result<(u64, Vec<String>)> {
     #[derive(clap::Parser)]
     struct Default {
         #[command(flatten)]
         design: Design,
     }
-    let design = <Default as clap::Parser>::parse_from(["peer"]).design;
+    let design = <Default as clap::Parser>::parse_from(["peer", "--memory", memory.name()]).design;
     let run = Run { design: &design, mtu: None, trace: None };
     let (mut right, mut wrong) = (0, Vec::new());
     let settings = Settings { rounds: 1, ..settings(&design, pmtu) };

@@ -7,7 +7,7 @@ use crate::accept;
 use crate::demo::Report;
 use crate::gateweave::Gateweave;
 use crate::guest::image::{self, Image, Made};
-use crate::interop;
+use crate::interop::{self, Memory};
 use crate::stage::Stage;
 use crate::{boards, peer, places, run, setup};
 use anyhow::{Context, Result};
@@ -157,10 +157,11 @@ pub fn run(all: bool) -> Result<ExitCode> {
             anyhow::ensure!(report.timing_met(), "timing is not met: {}", report.timing());
             Ok(((), ONE, report.timing()))
         });
-        // With `--all` the named faults at the largest path MTU, too.
-        for (program, pmtu) in PEER.map(|program| (program, 256)).into_iter().chain(all.then_some(("faults", 4096))) {
-            tests.stage(&format!("peer against projects/rdma: {program}, PMTU {pmtu}"), |stage| {
-                let (passed, wrong) = peer::short(gateweave, program, pmtu, stage)?;
+        // The rate through memory behind a controller that pauses and refreshes; with `--all` the named faults at the largest path MTU, too.
+        let more = [("speed", Memory::Axi, 1024)].into_iter().chain(all.then_some(("faults", Memory::Bram, 4096)));
+        for (program, memory, pmtu) in PEER.map(|program| (program, Memory::Bram, 256)).into_iter().chain(more) {
+            tests.stage(&format!("peer against projects/rdma: {program}, {}, PMTU {pmtu}", memory.name()), |stage| {
+                let (passed, wrong) = peer::short(gateweave, program, memory, pmtu, stage)?;
                 Ok(((), Count { passed, failed: wrong.len() as u64 }, wrong.join("\n")))
             });
         }

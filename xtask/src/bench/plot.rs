@@ -72,7 +72,11 @@ fn text(record: &Value, key: &str) -> String {
 }
 
 fn memory(record: &Value) -> &'static str {
-    if record["memory"] == "sdram" { "SDRAM" } else { "block RAM" }
+    match record["memory"].as_str() {
+        Some("sdram") => "SDRAM",
+        Some("axi") => "AXI4 memory",
+        _ => "block RAM",
+    }
 }
 
 /// The worst of WRITE and READ for each role, 1 Gb/s.

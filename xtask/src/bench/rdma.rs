@@ -87,7 +87,11 @@ fn rows<'a>(records: &'a [Value], test: &str) -> Vec<Row<'a>> {
 }
 
 fn label(kind: &Kind) -> String {
-    let memory = if kind.3 == "sdram" { "SDRAM of the i5" } else { "block RAM" };
+    let memory = match kind.3.as_str() {
+        "sdram" => "SDRAM of the i5",
+        "axi" => "AXI4 memory",
+        _ => "block RAM",
+    };
     format!("{}G, {} bits at {} MHz, {memory}", kind.0, kind.1, kind.2 as f64 / 1e6)
 }
 
