@@ -117,7 +117,7 @@ impl Region {
 
 /// The counters, in the order of the HDL.
 const COUNTERS: [(&str, &str); 21] = [
-    ("rx_no_queue_pair", "packets for a queue pair that does not exist, is not ready, or has another peer or P_Key; unknown opcodes"),
+    ("rx_no_queue_pair", "packets for a queue pair that does not exist, is not ready, or has another peer or P_Key"),
     ("rx_duplicate", "requests that had come before"),
     ("tx_nak_sequence", "NAKs: a packet is missing"),
     ("tx_nak_rnr", "NAKs: no receive request"),
@@ -132,7 +132,7 @@ const COUNTERS: [(&str, &str); 21] = [
     ("rx_mad_dropped", "management datagrams that are malformed, or that found no room"),
     ("qp_errors", "queue pairs that went to the error state"),
     ("rx_requests", "request packets executed"),
-    ("rx_bad_response", "READ responses and atomic results that do not fit what was asked"),
+    ("rx_bad_response", "READ responses and atomic results that do not fit what was asked; the queue pair is in error"),
     ("rx_bad_icrc", "packets with a wrong ICRC"),
     ("rx_malformed", "packets with impossible lengths"),
     ("rx_overflow", "packets lost because the receive RAM was full"),

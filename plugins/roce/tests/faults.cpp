@@ -146,6 +146,92 @@ static void completions_do_not_overflow() {
     ok("completions do not overflow");
 }
 
+// A reserved opcode of the reliable connection got silence: it is a request that cannot be done, NAK invalid request, in its turn; before that a
+// sequence NAK, behind that silence.
+static void reserved_opcode_is_refused() {
+    for (uint8_t opcode : {0x15, 0x18, 0x1b, 0x1f}) {
+        D t;
+        t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = 5});
+        EXPECT_NOTHING(give(t, opcode, 4, true, {}, random_bytes(16)));
+        EXPECT_ACK(give(t, opcode, 6, true, {}, random_bytes(16)), 5, 0x60);
+        CHECK(t.state(0) == 3, "in error too early");
+        EXPECT_ACK(give(t, opcode, 5, true, {}, random_bytes(16)), 5, 0x61);
+        CHECK(t.state(0) == 6 && t.taken[0].action == 0, "opcode %02x is done", opcode);
+        EXPECT_NOTHING(give(t, SEND_ONLY, 5, true, {}, {}));
+    }
+    ok("reserved opcode is refused");
+}
+
+// A response that does not fit what was asked was dropped, and asked for again until the retries ran out: it ends the queue pair, its request with
+// bad response, the next one flushed, and nothing of it is written.
+static void wrong_response_ends_the_queue_pair() {
+    const std::array<uint32_t, 7> ack = {0x1f000000};
+    struct Bad { const char* what; uint8_t opcode; size_t length; };
+    const Bad bad[] = {{"middle", RESP_MIDDLE, 1024}, {"last", RESP_LAST, 1024}, {"only", RESP_ONLY, 1024}, {"short", RESP_FIRST, 1020}, {"long", RESP_FIRST, 1028}, {"nothing", RESP_FIRST, 0}, {"atomic", ATOMIC_ACK, 0}};
+    for (const auto& b : bad) {
+        D t;
+        t.open(0, {.qpn = QPN, .dqpn = PEER, .npsn = 30});
+        t.work(0, QPN, {.op = 4, .id = 1, .laddr = 0x5000, .length = 2000, .rkey = 1, .raddr = 0});
+        t.work(0, QPN, {.op = 0, .id = 2, .laddr = 0x3000, .length = 4, .rkey = 1, .raddr = 0});
+        t.cycles(200);
+        EXPECT_NOTHING(give(t, b.opcode, 30, false, ack, random_bytes(b.length)));
+        CHECK(t.state(0) == 6 && t.happened[15] == 1, "%s: not in error", b.what);
+        CHECK(t.cq[0].size() == 2 && t.cq[0][0][0] == (7u << 28 | 4u << 24 | 1) && t.cq[0][1][0] == (5u << 28 | 2), "%s: %zu completions", b.what, t.cq[0].size());
+    }
+    D t;
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .npsn = 30});
+    t.work(0, QPN, {.op = 6, .id = 3, .laddr = 0x5000, .length = 8, .rkey = 1, .raddr = 0});
+    t.cycles(100);
+    EXPECT_NOTHING(give(t, RESP_ONLY, 30, false, ack, random_bytes(8)));
+    CHECK(t.state(0) == 6 && t.cq[0].size() == 1 && t.cq[0][0][0] == (7u << 28 | 6u << 24 | 3), "READ data for an atomic");
+    ok("wrong response ends the queue pair");
+}
+
+// Sequence NAKs were obeyed without end: each without progress uses up a retry, as a timeout does.
+static void naks_use_up_the_retries() {
+    D t;
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .npsn = 30, .retry = 3});
+    t.work(0, QPN, {.op = 0, .id = 1, .laddr = 0x3000, .length = 2048, .rkey = 1, .raddr = 0});
+    t.cycles(200);
+    const std::array<uint32_t, 7> nak = {0x60000000};
+    for (int i = 0; i < 3; i++) CHECK(give(t, ACK, 30, false, nak, {}).size() == 2, "NAK %d is not obeyed", i);
+    // Progress: one packet is retired, and all retries are there again, this one taken.
+    for (int i = 0; i < 3; i++) CHECK(give(t, ACK, 31, false, nak, {}).size() == 1, "NAK %d after progress is not obeyed", i);
+    CHECK(give(t, ACK, 31, false, nak, {}).empty() && t.state(0) == 6, "one NAK too many");
+    CHECK(t.cq[0].size() == 1 && t.cq[0][0][0] == (12u << 28 | 1), "retries exceeded");
+    ok("NAKs use up the retries");
+}
+
+// A READ or atomic that came again was answered again, and so were all behind it that nobody had asked for.
+static void only_what_comes_again_is_answered_again() {
+    D t;
+    t.region(1, 0x55, 1, 0x17, 0x1000, 0x8000);
+    const uint32_t KEY = 1 << 8 | 0x55;
+    t.open(0, {.qpn = QPN, .dqpn = PEER, .epsn = 10});
+    // READs of one, two and one packets, and an atomic.
+    struct { uint8_t opcode; uint32_t psn; std::array<uint32_t, 7> ext; size_t jobs; } const asked[] = {
+        {READ_REQUEST, 10, reth(0x1000, KEY, 16), 1}, {READ_REQUEST, 11, reth(0x1100, KEY, 2000), 2}, {FETCH_ADD, 13, {0, 0x1800, KEY, 0, 5, 0, 0}, 1}, {READ_REQUEST, 14, reth(0x1200, KEY, 16), 1},
+    };
+    auto ask = [&](int i) { return give(t, asked[i].opcode, asked[i].psn, true, asked[i].ext, {}); };
+    for (int i = 0; i < 4; i++) CHECK(ask(i).size() == asked[i].jobs, "request %d", i);
+    for (int i : {3, 2, 1, 0, 1, 3, 0}) {
+        auto r = ask(i);
+        CHECK(r.size() == asked[i].jobs && r[0].psn == asked[i].psn, "request %d again: %zu answers, the first has PSN %u", i, r.size(), r.empty() ? 0 : r[0].psn);
+    }
+    // Its second packet on.
+    auto r = give(t, READ_REQUEST, 12, true, reth(0x1500, KEY, 976), {});
+    CHECK(r.size() == 1 && r[0].psn == 12 && r[0].length == 976, "the rest of a READ: %zu answers", r.size());
+    // Several in a row, each is answered; then a new one.
+    t.jobs.clear();
+    for (int i = 0; i < 3; i++) t.packet(asked[i].opcode, QPN, asked[i].psn, true, asked[i].ext, {});
+    t.packet(READ_REQUEST, QPN, 15, true, reth(0x1300, KEY, 16), {});
+    t.quiet();
+    std::vector<uint32_t> psns;
+    for (const auto& j : t.jobs) if (psns.empty() || psns.back() < j.psn) psns.push_back(j.psn);
+    CHECK((psns == std::vector<uint32_t>{10, 11, 12, 13, 15}), "three again and one new: %zu answers in order", psns.size());
+    ok("only what comes again is answered again");
+}
+
 int main(int argc, char** argv) {
     begin(argc, argv);
     repeated_atomic_is_checked();
@@ -153,5 +239,9 @@ int main(int argc, char** argv) {
     responder_psn_wraps();
     write_with_immediate_completes();
     completions_do_not_overflow();
+    reserved_opcode_is_refused();
+    wrong_response_ends_the_queue_pair();
+    naks_use_up_the_retries();
+    only_what_comes_again_is_answered_again();
     return end();
 }
