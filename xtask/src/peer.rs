@@ -8,8 +8,8 @@ use crate::stage::Stage;
 use anyhow::{Context, Result};
 use roce_peer::cm::tcp_service;
 use roce_peer::drive::all::{self, Line, PROGRAMS, Settings};
-use roce_peer::drive::faults;
 use roce_peer::drive::{Offer, Target};
+use roce_peer::drive::{faults, hostile};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
 use std::net::Ipv4Addr;
@@ -21,9 +21,15 @@ pub struct Arguments {
     /// Only this program; may be repeated
     #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(PROGRAMS))]
     program: Vec<String>,
-    /// Of the program `faults`, only this case; may be repeated
-    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(faults::names()))]
+    /// Of the programs `faults` and `hostile`, only this case; may be repeated
+    #[arg(long, value_parser = clap::builder::PossibleValuesParser::new(cases()))]
     case: Vec<String>,
+    /// Of the program `hostile`, all that there is: every byte and bit
+    #[arg(long)]
+    all: bool,
+    /// Of the program `hostile`, this list of steps in place of random ones, as a failure tells it
+    #[arg(long, value_parser = steps)]
+    replay: Option<Steps>,
     #[command(flatten)]
     design: Design,
     #[arg(long, default_value = "192.168.7.2")]
@@ -34,7 +40,7 @@ pub struct Arguments {
     /// IP MTU of the variant; without it the least that carries the path MTU: 1500 or 4200
     #[arg(long)]
     mtu: Option<u32>,
-    /// Rounds of loss at each rate, thousands of hostile packets
+    /// Rounds of loss at each rate, hundreds of lists of random hostile packets
     #[arg(long, default_value_t = 3)]
     rounds: u64,
     #[arg(long, default_value_t = 1)]
@@ -47,14 +53,33 @@ pub struct Arguments {
     trace: Option<PathBuf>,
 }
 
+/// Of `faults` and `hostile`.
+fn cases() -> Vec<&'static str> {
+    faults::names().into_iter().chain(hostile::names()).collect()
+}
+
+/// A list of steps of `hostile`.
+#[derive(Clone, Debug)]
+struct Steps(Vec<hostile::Step>);
+
+fn steps(text: &str) -> Result<Steps, String> {
+    hostile::Step::list(text).map(Steps).ok_or_else(|| "KIND.HARM.SEED,... is wanted".to_owned())
+}
+
 pub fn run(arguments: &Arguments) -> Result<ExitCode> {
     let stage = Stage::start("preparing peer");
     let gateweave = Gateweave::build(&stage)?;
     gateweave.build_plugins(&stage)?;
     stage.done("");
-    let programs = match (&arguments.program[..], &arguments.case[..]) {
+    let replay = arguments.replay.iter().map(|_| "random".to_string());
+    let cases = arguments.case.iter().cloned().chain(replay).collect::<Vec<_>>();
+    let programs = match (&arguments.program[..], &cases[..]) {
         ([], []) => PROGRAMS.iter().map(|name| (*name).to_string()).collect(),
-        ([], _) => vec!["faults".to_string()],
+        ([], cases) => {
+            let of = |names: &[&str]| cases.iter().any(|case| names.contains(&case.as_str()));
+            let programs = [("faults", of(&faults::names())), ("hostile", of(&hostile::names()))];
+            programs.iter().filter(|program| program.1).map(|program| program.0.to_string()).collect()
+        }
         (programs, _) => programs.to_vec(),
     };
     let (mut failed, mut records) = (0, Vec::new());
@@ -65,7 +90,9 @@ pub fn run(arguments: &Arguments) -> Result<ExitCode> {
             let mut settings = Settings {
                 seed: arguments.seed,
                 rounds: arguments.rounds,
-                cases: arguments.case.clone(),
+                cases: cases.clone(),
+                all: arguments.all,
+                replay: arguments.replay.clone().map(|steps| steps.0),
                 ..settings(&arguments.design, pmtu)
             };
             settings.target.ip = arguments.to;
@@ -130,6 +157,8 @@ pub fn settings(design: &Design, pmtu: u32) -> Settings {
         depth: 4,
         queue_pairs: 4,
         cases: Vec::new(),
+        all: false,
+        replay: None,
         width: design.width,
         mhz: design.clock,
         memory: design.memory.name().to_owned(),

@@ -1,7 +1,7 @@
 //! A [`Node`] on a wire in simulated time, with a board at the other end: a simulation ([`crate::step::Step`]), or a model of one.
 
-use crate::model::Node;
 use crate::model::link::Link;
+use crate::model::{Event, Node, ReceiveRequest};
 use crate::pcap::Record;
 use std::io;
 
@@ -136,6 +136,8 @@ impl<W: Wire> Station<W> {
 /// A model in the board's place: what is to be run against boards is proven against this.
 pub struct ModelBoard {
     pub node: Node,
+    /// A receive that every new connection finds posted.
+    pub receive: Option<ReceiveRequest>,
     now: u64,
     /// Frames on their way in, by the time of their last bit.
     coming: std::collections::VecDeque<(u64, Vec<u8>)>,
@@ -151,7 +153,8 @@ const TURNAROUND_NS: u64 = 400;
 
 impl ModelBoard {
     pub fn new(node: Node) -> Self {
-        ModelBoard { node, now: 0, coming: std::collections::VecDeque::new(), free_in: 0, free_out: 0, byte_ns: 8.0, entered: Vec::new() }
+        let coming = std::collections::VecDeque::new();
+        ModelBoard { node, receive: None, now: 0, coming, free_in: 0, free_out: 0, byte_ns: 8.0, entered: Vec::new() }
     }
 
     fn time_of(&self, length: usize) -> u64 {
@@ -181,6 +184,11 @@ impl Wire for ModelBoard {
             let now = self.now;
             while let Some((_, frame)) = self.coming.pop_front_if(|coming| coming.0 <= now) {
                 self.node.receive(now, &frame);
+            }
+            while let Some(event) = self.node.events.pop_front() {
+                if let (Event::Requested { id, .. }, Some(receive)) = (event, self.receive) {
+                    self.node.qp(id).into_iter().for_each(|pair| pair.post_receive(receive));
+                }
             }
             self.node.tick(now);
             if self.free_out <= now

@@ -69,13 +69,20 @@ fn each_packet_is_dropped_once() {
     }
 }
 
+/// What each family of `hostile` finds in a board that has no `rdma-bench`.
+fn hostile<W: Wire>(station: &mut Station<W>, only: &[&str]) -> Vec<(&'static str, drive::hostile::Outcome)> {
+    let scope = drive::hostile::Scope { all: false, cases: 200, seed: 7, replay: None };
+    let mut found = Vec::new();
+    drive::hostile::run(station, target(), &scope, only, |name, outcome| found.push((name, outcome))).unwrap();
+    found
+}
+
 #[test]
 fn hostile_packets_get_what_the_model_says() {
     for pmtu in [256, 1024] {
-        let mut station = station(pmtu);
-        let outcome = drive::hostile::random(&mut station, target(), 7, 2000).unwrap();
-        assert_eq!(outcome.mismatches, Vec::<String>::new());
-        assert!(outcome.connections > 20, "{}", outcome.connections);
+        for (name, outcome) in hostile(&mut station(pmtu), &drive::hostile::of_a_region()) {
+            assert_eq!(outcome.mismatches, Vec::<String>::new(), "{name}, PMTU {pmtu}");
+        }
     }
 }
 
@@ -163,6 +170,26 @@ impl Wire for Liar {
 }
 
 #[test]
+fn a_failing_list_is_made_smaller_and_fails_again() {
+    use roce_peer::packet::Syndrome;
+    let lie = |frame: &mut roce_peer::packet::Frame| {
+        if let Some(aeth) = frame.packet.ext.aeth.as_mut().filter(|aeth| aeth.syndrome == Syndrome::SequenceError) {
+            aeth.syndrome = Syndrome::InvalidRequest;
+        }
+    };
+    let liar = || station_on(Liar { board: drive::model_board(target(), 1 << 16, 4), lie }, 1024);
+    let text = hostile(&mut liar(), &["random"]).swap_remove(0).1.mismatches.swap_remove(0);
+    let (_, rest) = text.split_once("fails is ").unwrap();
+    let (list, _) = rest.split_once(':').unwrap();
+    let steps = drive::hostile::Step::list(list).unwrap();
+    assert_eq!(steps.len(), 1, "{text}");
+    let scope = drive::hostile::Scope { all: false, cases: 0, seed: 0, replay: Some(steps) };
+    let mut again = Vec::new();
+    drive::hostile::run(&mut liar(), target(), &scope, &["random"], |_, outcome| again.extend(outcome.mismatches)).unwrap();
+    assert_eq!(again.len(), 1, "{again:?}");
+}
+
+#[test]
 fn a_board_that_errs_is_seen() {
     use roce_peer::packet::{Opcode, Syndrome};
     // The model's faults: a sequence NAK with another PSN, an access error called an invalid request, a wrong MSN.
@@ -186,8 +213,9 @@ fn a_board_that_errs_is_seen() {
     ];
     for lie in lies {
         let mut station = station_on(Liar { board: drive::model_board(target(), 1 << 16, 4), lie }, 1024);
-        let outcome = drive::hostile::random(&mut station, target(), 7, 500).unwrap();
-        assert!(!outcome.mismatches.is_empty());
+        let found = hostile(&mut station, &["random"]);
+        let text = &found[0].1.mismatches[..];
+        assert!(matches!(text, [text] if text.contains("the least list that fails is")), "{text:?}");
     }
     // A READ that returns another byte.
     let lie = |frame: &mut roce_peer::packet::Frame| {

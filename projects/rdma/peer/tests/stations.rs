@@ -126,3 +126,41 @@ fn connections_survive_loss() {
         assert_eq!(check(&world.records, Options::default()).faults, [], "seed {seed}");
     }
 }
+
+#[test]
+fn established_does_not_bring_a_queue_pair_back_from_error() {
+    use roce_peer::cm::{Mad, Message};
+    use roce_peer::model::State;
+    use roce_peer::packet::{Bth, Extensions, Frame, Opcode, Packet, Reth};
+    let [mut caller, mut board] = World::new(Faults::default(), 1).nodes;
+    let service = tcp_service(7174);
+    board.listeners.insert(service, Listener::default());
+    caller.connect(0, board.ip, service, b"");
+    // All messages but the RTU, which comes later.
+    let mut rtu = None;
+    while rtu.is_none() {
+        while let Some(frame) = caller.poll(0) {
+            let mad = Frame::decode(&frame).ok().and_then(|frame| Mad::decode(&frame.packet.payload));
+            if mad.is_some_and(|mad| matches!(mad.message, Message::Rtu(_))) {
+                rtu = Some(frame);
+            } else {
+                board.receive(0, &frame);
+            }
+        }
+        while let Some(frame) = board.poll(0) {
+            caller.receive(0, &frame);
+        }
+    }
+    let rtu = rtu.unwrap();
+    let connection = &caller.connections[0];
+    let rep = connection.rep.clone().unwrap();
+    let bth = Bth { ack_request: true, ..Bth::new(Opcode::WRITE_ONLY, rep.local_qpn, rep.starting_psn) };
+    let ext = Extensions { reth: Some(Reth { address: BASE, rkey: 0x999, length: 4 }), ..Extensions::default() };
+    let head = Frame::decode(&rtu).unwrap();
+    let write = Frame { packet: Packet::new(bth, ext, vec![1, 2, 3, 4]), ..head }.encode();
+    board.receive(0, &write);
+    assert_eq!(board.qp(0).unwrap().state, State::Error, "a wrong key ends the queue pair");
+    assert!(!board.events.iter().any(|event| matches!(event, Event::Connected { .. })), "a request that is refused establishes nothing");
+    board.receive(0, &rtu);
+    assert_eq!(board.qp(0).unwrap().state, State::Error, "and the RTU does not bring it back");
+}

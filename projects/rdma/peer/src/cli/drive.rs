@@ -2,8 +2,8 @@
 
 use roce_peer::cm::tcp_service;
 use roce_peer::drive::all::{self, PROGRAMS, Settings};
-use roce_peer::drive::faults;
 use roce_peer::drive::{Offer, Target};
+use roce_peer::drive::{faults, hostile};
 use roce_peer::pcap::Writer;
 use roce_peer::step::Step;
 use std::net::Ipv4Addr;
@@ -21,9 +21,11 @@ pub const USAGE: &str = "usage: roce-peer drive SOCKET [PROGRAM ...] [options]
   --pmtu BYTES    path MTU to ask for (1024)
   --depth N       READs and atomics to ask for (4)
   --gbps N        rate of the link (1)
-  --rounds N      rounds of loss at each rate, thousands of hostile packets (3)
+  --rounds N      rounds of loss at each rate, hundreds of lists of random hostile packets (3)
   --seed N        (1)
-  --case NAME     of faults, only this; may be repeated
+  --case NAME     of faults or hostile, only this; may be repeated
+  --all           of hostile, all that there is
+  --replay LIST   of hostile, this list of steps, as a failure tells it
   --pcap FILE     keep the frames of the last program
   --model         a model in place of a simulation, which is no requester; SOCKET is left out";
 
@@ -39,6 +41,8 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
         depth: 4,
         queue_pairs: 4,
         cases: Vec::new(),
+        all: false,
+        replay: None,
         width: 0,
         mhz: 0.0,
         memory: String::new(),
@@ -58,6 +62,11 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
             "--rounds" => settings.rounds = number(word, value()?)?,
             "--seed" => settings.seed = number(word, value()?)?,
             "--case" => settings.cases.push(value()?.clone()),
+            "--all" => settings.all = true,
+            "--replay" => {
+                settings.replay = Some(hostile::Step::list(value()?).ok_or("--replay wants KIND.HARM.SEED,...")?);
+                settings.cases.push("random".to_owned());
+            }
             "--pcap" => pcap = Some(value()?.clone()),
             "--model" => model = true,
             option if option.starts_with("--") => return Err(format!("unknown option {option}\n{USAGE}")),
@@ -73,6 +82,7 @@ pub fn run(arguments: &[String]) -> Result<bool, String> {
     let programs = if programs.is_empty() { all.collect() } else { programs };
     if model && settings.cases.is_empty() {
         settings.cases = faults::of_a_region();
+        settings.cases.extend(hostile::of_a_region().into_iter().map(str::to_owned));
     }
     match socket {
         Some(socket) => {

@@ -19,14 +19,18 @@ pub struct Settings {
     /// Of the link.
     pub gbps: f64,
     pub seed: u64,
-    /// Rounds of `loss` at each rate, and thousands of packets of `hostile`.
+    /// Rounds of `loss` at each rate, and hundreds of lists of random steps of `hostile`.
     pub rounds: u64,
     /// READs and atomics that we have in flight at most; the board may promise less.
     pub depth: u8,
     /// Of the board.
     pub queue_pairs: usize,
-    /// Only these cases of `faults`; all if there are none.
+    /// Only these cases of `faults` and families of `hostile`; all if there are none.
     pub cases: Vec<String>,
+    /// All of `hostile`, where it else tries a part of what is much the same.
+    pub all: bool,
+    /// One list of steps in place of the random ones of `hostile`.
+    pub replay: Option<Vec<hostile::Step>>,
     /// For the records only: width of the datapath in bits, its clock, kind of memory.
     pub width: u32,
     pub mhz: f64,
@@ -42,6 +46,16 @@ pub struct Line {
     /// A record of `bench.json`.
     pub record: Option<String>,
 }
+
+impl Settings {
+    /// The cases among `names`.
+    fn of<'a>(&self, names: &[&'a str]) -> Vec<&'a str> {
+        names.iter().copied().filter(|name| self.cases.iter().any(|case| case == name)).collect()
+    }
+}
+
+/// Lists of random steps of a round of `hostile`.
+const LISTS: u32 = 100;
 
 /// TCP port of the plugin `rdma-bench`.
 pub(super) const BENCH_PORT: u16 = 18516;
@@ -140,15 +154,21 @@ pub fn run<W: Wire>(station: &mut Station<W>, program: &str, settings: &Settings
             let say = |name: &str, result: Result<(), String>| {
                 tell(result.as_ref().err().map_or(name.to_owned(), |why| format!("{name}: {why}")), result.is_err(), None);
             };
-            faults::run(station, target, &settings.cases, say)?;
+            let cases = settings.of(&faults::names());
+            faults::run(station, target, &cases.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>(), say)?;
         }
         "requester-drops" => request_drops(station, target, &mut tell)?,
         _ => {
-            let found = hostile::random(station, target, settings.seed, settings.rounds * 1000)?;
-            let (failed, count) = (!found.mismatches.is_empty(), found.mismatches.len());
-            let text = format!("{} packets on {} connections, {count} differences from the model", found.packets, found.connections);
-            tell(text, failed, None);
-            found.mismatches.iter().take(10).for_each(|mismatch| tell(mismatch.clone(), true, None));
+            let cases = u32::try_from(settings.rounds).unwrap_or(u32::MAX).saturating_mul(LISTS);
+            let scope = hostile::Scope { all: settings.all, cases, seed: settings.seed, replay: settings.replay.clone() };
+            hostile::run(station, target, &scope, &settings.of(&hostile::names()), |family, found| {
+                let (failed, count) = (!found.mismatches.is_empty(), found.mismatches.len());
+                let hostile::Outcome { packets, connections, .. } = found;
+                let seed = if family == "random" { format!(", {cases} lists, seed {}", settings.seed) } else { String::new() };
+                let text = format!("{family}{seed}: {packets} packets on {connections} connections, {count} differences from the model");
+                tell(text, failed, None);
+                found.mismatches.into_iter().for_each(|mismatch| tell(format!("{family}: {mismatch}"), true, None));
+            })?;
         }
     }
     // Hostile packets, packets made by hand and wrong REQs break the rules that the checker knows.

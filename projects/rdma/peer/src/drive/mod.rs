@@ -14,7 +14,7 @@ pub mod speed;
 
 use crate::live::{Station, Wire};
 use crate::model::connection::Phase;
-use crate::model::{Access, Completion, Event, Memory, Node, Operation, Qp, Region, Status, WorkRequest};
+use crate::model::{Access, Completion, Event, Memory, Node, Operation, Qp, ReceiveRequest, Region, Status, WorkRequest};
 use std::io;
 use std::net::Ipv4Addr;
 
@@ -160,12 +160,17 @@ pub fn read_back<W: Wire>(station: &mut Station<W>, target: Target, local: u64, 
 pub fn model_board(target: Target, length: usize, responder_resources: u8) -> crate::live::ModelBoard {
     let base = 0x7_0000_0000;
     let mut board = Node::new([2, 0x47, 0x57, 0, 0, 1], target.ip, 99);
-    board.memory = Memory::new(base, length);
+    // Behind the region a place for a receive.
+    board.memory = Memory::new(base, length + hostile::RECEIVE as usize);
     let region = Region { base, length: length as u64, rkey: 0x7705, domain: 1, access: Access::ALL, invalidate: false, valid: true };
     board.memory.regions.push(region);
     board.limits.responder_resources = responder_resources;
     board.limits.queue_pairs = 4;
+    // Just before the wrap: every connection that lasts a little crosses it.
+    board.limits.answer_psn = Some(0xff_ffd0);
     let offer = Offer { address: base, rkey: 0x7705, length: length as u32 };
     board.listeners.insert(target.service, crate::model::Listener { private_data: offer.encode() });
-    crate::live::ModelBoard::new(board)
+    let mut board = crate::live::ModelBoard::new(board);
+    board.receive = Some(ReceiveRequest { id: 0, address: base + length as u64, length: hostile::RECEIVE });
+    board
 }

@@ -2,7 +2,7 @@
 
 use super::connection::{Connection, Phase};
 use super::memory::Memory;
-use super::qp::{Config, Qp};
+use super::qp::{Config, Qp, RequestOutcome, Verdict};
 use super::{Access, Status};
 use crate::cm::{Drep, Dreq, IpHeader, Mad, Message, QKEY, Rej, Rep, Req, Rtu, SidrRep, gid, reason};
 use crate::packet::{Bth, Class, Deth, Extensions, Frame, Opcode, Packet, Refusal, code_of_mtu, mtu_of_code};
@@ -61,6 +61,10 @@ pub struct Limits {
     pub access: Access,
     /// The PSN that whoever is asked for a connection begins at; `None` is any.
     pub first_psn: Option<u32>,
+    /// The PSN that whoever asks for a connection begins at; `None` is any.
+    pub answer_psn: Option<u32>,
+    /// Our communication ID in connections that we ask for; `None` is any.
+    pub comm_id: Option<u32>,
 }
 
 impl Default for Limits {
@@ -77,6 +81,8 @@ impl Default for Limits {
             queue_pairs: 1024,
             access: Access::ALL,
             first_psn: None,
+            answer_psn: None,
+            comm_id: None,
         }
     }
 }
@@ -165,7 +171,7 @@ impl Node {
         data[IpHeader::SIZE..IpHeader::SIZE + private_data.len()].copy_from_slice(private_data);
         let local_qpn = self.new_qpn();
         let req = Req {
-            local_comm_id: self.rng.next_u64() as u32 | 1,
+            local_comm_id: limits.comm_id.unwrap_or(self.rng.next_u64() as u32 | 1),
             service_id: service,
             ca_guid: self.guid(),
             local_qpn,
@@ -259,10 +265,10 @@ impl Node {
             return;
         }
         let Some(path) = self.paths.get_mut(&bth.destination).filter(|path| path.peer == frame.source_ip) else { return };
-        path.qp.receive(now, &frame.packet, frame.tos & 3 == 3, &mut self.memory);
-        // The first valid packet says what the RTU would have said.
+        let verdict = path.qp.receive(now, &frame.packet, frame.tos & 3 == 3, &mut self.memory);
+        // The first valid request says what the RTU would have said.
         let waiting = self.connections.iter().position(|c| c.phase == Phase::RepSent && c.local_qpn == bth.destination);
-        if let Some(id) = waiting {
+        if let Some(id) = waiting.filter(|_| verdict == Verdict::Request(RequestOutcome::Executed)) {
             self.established(id, &[]);
         }
     }
@@ -423,7 +429,7 @@ impl Node {
             local_comm_id: self.rng.next_u64() as u32 | 1,
             remote_comm_id: req.local_comm_id,
             local_qpn,
-            starting_psn: self.rng.below(1 << 24) as u32,
+            starting_psn: self.limits.answer_psn.unwrap_or(self.rng.below(1 << 24) as u32),
             // Depths cross over.
             responder_resources: req.initiator_depth.min(self.limits.responder_resources),
             initiator_depth: req.responder_resources.min(self.limits.initiator_depth),
@@ -478,7 +484,8 @@ impl Node {
 
     fn established(&mut self, id: usize, private_data: &[u8]) {
         (self.connections[id].phase, self.connections[id].repeat) = (Phase::Established, None);
-        if let Some(qp) = self.qp(id) {
+        // A request that came before may have put it in error, for good.
+        if let Some(qp) = self.qp(id).filter(|qp| qp.state == super::State::ReadyToReceive) {
             qp.state = super::State::ReadyToSend;
         }
         self.events.push_back(Event::Connected { id, private_data: private_data.to_vec() });

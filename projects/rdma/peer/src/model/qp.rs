@@ -165,6 +165,11 @@ impl Qp {
         (self.requester.rewinds, self.requester.timeouts)
     }
 
+    /// The first PSN of our requests that has no answer.
+    pub fn unretired(&self) -> u32 {
+        self.requester.unretired
+    }
+
     /// Requests that have not ended.
     pub fn outstanding(&self) -> usize {
         self.requester.queued()
@@ -232,7 +237,9 @@ impl Qp {
                 }
             };
         }
-        if !bth.opcode.is_request() && bth.opcode.class().is_some() {
+        // What is reserved among the opcodes of the reliable connection is a request that cannot be done; the others are another service's.
+        let reliable = bth.opcode.0 >> 5 == 0;
+        if !reliable || !bth.opcode.is_request() && bth.opcode.class().is_some() {
             return Verdict::Dropped(Drop::Opcode);
         }
         let due = self.notified.is_none_or(|last| now >= last + CNP_INTERVAL_NS);

@@ -43,7 +43,7 @@ pub(super) struct Requester {
     /// PSN of the next entry that has none yet.
     next: u32,
     /// First PSN that is not retired.
-    unretired: u32,
+    pub unretired: u32,
     /// Behind the highest PSN ever sent, the span of READs included.
     sent: u32,
     since_ack_request: u32,
@@ -214,6 +214,8 @@ impl Requester {
                     Syndrome::InvalidRequest => Err(Failure::Fatal(Status::RemoteInvalidRequest)),
                     Syndrome::AccessError => Err(Failure::Fatal(Status::RemoteAccess)),
                     Syndrome::OperationError => Err(Failure::Fatal(Status::RemoteOperation)),
+                    // A reserved NAK code is an error, too; the other reserved values say nothing.
+                    Syndrome::Other(value) if value & 0xe0 == 0x60 => Err(Failure::Fatal(Status::RemoteOperation)),
                     Syndrome::Other(_) => STRAY,
                 }
             }

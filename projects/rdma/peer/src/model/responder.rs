@@ -336,8 +336,7 @@ impl Responder {
                 let reth = ext.reth.unwrap_or_default();
                 let right = Access { read: true, ..Access::default() };
                 let allowed = reth.length == 0 || memory.allows(reth.rkey, config.domain, reth.address, reth.length.into(), right);
-                let span = psn::count(reth.length.min(LONGEST), config.pmtu);
-                let found = self.slots.iter_mut().find(|slot| slot.covers(bth.psn, span, &reth));
+                let found = self.slots.iter_mut().find(|slot| slot.covers(bth.psn, &reth, config.pmtu));
                 let Some(slot) = found.filter(|_| allowed && packet.payload.is_empty()) else { return Outcome::Silent(Drop::Duplicate) };
                 if let Kept::Read { cursor, .. } = &mut slot.kept {
                     *cursor = Cursor { psn: bth.psn, address: reth.address, left: reth.length, start: true };
@@ -447,14 +446,15 @@ impl Responder {
 }
 
 impl Slot {
-    /// Whether a duplicate READ lies inside this one.
-    fn covers(&self, first: u32, span: u32, asked: &Reth) -> bool {
+    /// Whether a duplicate READ is this one, or what is left of it from one of its packets on: PSN and address go together, to its end.
+    fn covers(&self, first: u32, asked: &Reth, pmtu: u32) -> bool {
         let Kept::Read { reth, .. } = &self.kept else { return false };
-        let offset = psn::diff(first, self.first);
-        let skipped = asked.address.wrapping_sub(reth.address);
-        let numbers = offset >= 0 && offset as u32 + span <= self.span;
-        let bytes = skipped <= u64::from(reth.length) && u64::from(asked.length) <= u64::from(reth.length) - skipped;
-        numbers && bytes && asked.rkey == reth.rkey
+        let packets = psn::diff(first, self.first);
+        if packets < 0 || packets as u32 >= self.span {
+            return false;
+        }
+        let skipped = packets as u32 * pmtu;
+        asked.address == reth.address.wrapping_add(skipped.into()) && asked.length == reth.length - skipped && asked.rkey == reth.rkey
     }
 }
 

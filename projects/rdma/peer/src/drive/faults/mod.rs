@@ -2,7 +2,7 @@
 //! has the fault. docs/testing.md has the whole table, with those that only a bench can show.
 
 mod connections;
-mod raw;
+pub(super) mod raw;
 mod requester;
 mod responder;
 mod sends;
