@@ -7,6 +7,9 @@ use std::net::Ipv4Addr;
 /// UDP destination port of RoCEv2.
 pub const UDP_PORT: u16 = 4791;
 
+/// The largest path MTU.
+const LONGEST: usize = 4096;
+
 /// Offset of the IPv4 header.
 const IP: usize = 14;
 const UDP: usize = IP + 20;
@@ -126,6 +129,9 @@ impl Frame {
             return Err(Refusal::Icrc { found, expected });
         }
         let Some(packet) = Packet::decode(&covered[28..]) else { return malformed("too short for the opcode's headers and pad") };
+        if packet.payload.len() > LONGEST {
+            return malformed("a payload that no path MTU has");
+        }
         let address = |at: usize| Ipv4Addr::new(body[at], body[at + 1], body[at + 2], body[at + 3]);
         let mac = |at: usize| [frame[at], frame[at + 1], frame[at + 2], frame[at + 3], frame[at + 4], frame[at + 5]];
         Ok(Frame {

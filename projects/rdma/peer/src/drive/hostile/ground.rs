@@ -22,6 +22,9 @@ pub const SILENCE_NS: u64 = 4_000;
 /// Its connection manager has taken a message or two by then.
 const SETTLE_NS: u64 = 200_000;
 
+/// Preamble, FCS and gap.
+const OVERHEAD: usize = 24;
+
 /// How finely time is cut while an answer is waited for.
 const STEP_NS: u64 = 1_000;
 
@@ -45,6 +48,8 @@ pub struct Ground<'a, W> {
     /// The board's memory by the model: the region, and behind it a place for a receive, which is no part of a region.
     memory: Memory,
     bout: Option<Bout>,
+    /// When the last frame that was sent has gone in.
+    free: u64,
     /// Good packets so far.
     proofs: u32,
 }
@@ -85,7 +90,7 @@ impl<'a, W: Wire> Ground<'a, W> {
             invalidate: false,
             valid: true,
         });
-        Ok(Ground { station, target, offer, known, found: Outcome::default(), memory, bout: None, proofs: 0 })
+        Ok(Ground { station, target, offer, known, found: Outcome::default(), memory, bout: None, free: 0, proofs: 0 })
     }
 
     /// What is to be sent next is made with this: a connection that is in no error, where a message may be under way only if
@@ -215,11 +220,12 @@ impl<'a, W: Wire> Ground<'a, W> {
             bout.silent.remove(0);
         }
         self.station.inject(bytes)?;
+        self.free = self.free.max(self.station.now()) + ((bytes.len().max(60) + OVERHEAD) as f64 * self.station.byte_ns) as u64;
         if wanted.is_empty() { Ok(true) } else { self.expect(wanted, bytes) }
     }
 
     fn expect(&mut self, mut wanted: Vec<Packet>, bytes: &[u8]) -> io::Result<bool> {
-        let size = wanted.iter().map(|packet| packet.payload.len() + 100).sum::<usize>() + bytes.len();
+        let size = wanted.iter().map(|packet| packet.payload.len() + 100).sum::<usize>();
         let ns = ANSWER_NS + (size as f64 * self.station.byte_ns * 1.2) as u64;
         let mut found = self.hear(wanted.len(), ns)?;
         if self.reaches_beyond(bytes) {
@@ -303,9 +309,10 @@ impl<'a, W: Wire> Ground<'a, W> {
         self.station.run(until, |_| false).map(|_| ())
     }
 
-    /// What the board sends to queue pairs, but for congestion notifications, in `ns` from now at most, and not after `count` packets.
+    /// What the board sends to queue pairs, but for congestion notifications, in `ns` from when it has all frames at most, and not after
+    /// `count` packets.
     fn hear(&mut self, count: usize, ns: u64) -> io::Result<Vec<Packet>> {
-        let until = self.station.now() + ns;
+        let until = self.free.max(self.station.now()) + ns;
         let mut heard = Vec::new();
         loop {
             let Some(bout) = &mut self.bout else { return Ok(heard) };

@@ -8,6 +8,9 @@ use crate::live::Wire;
 use crate::packet::{Bth, Extensions, Opcode, Packet};
 use std::io;
 
+/// Bytes over the path MTU that a frame of any board still carries.
+const LONGER: u32 = 64;
+
 /// Packets by name; the last is the one that is wrong.
 type Case = (String, Vec<Packet>);
 
@@ -79,11 +82,11 @@ fn cases(bout: &Bout, offer: Offer, address: u64) -> Vec<Case> {
             }
         }
     }
-    for size in [pmtu + 1, pmtu + 4, 2 * pmtu] {
+    for size in [pmtu + 1, pmtu + 4, pmtu + LONGER] {
         cases.push((format!("WRITE only of {size} bytes"), vec![write(Opcode::WRITE_ONLY, 0, size, size)]));
     }
     // FIRST and MIDDLE: PMTU and nothing else; FIRST announces more than that.
-    for size in [0, 1, 4, pmtu - 4, pmtu - 1, pmtu + 1, pmtu + 4, 2 * pmtu] {
+    for size in [0, 1, 4, pmtu - 4, pmtu - 1, pmtu + 1, pmtu + 4, pmtu + LONGER] {
         cases.push((format!("WRITE first of {size} bytes"), vec![write(Opcode::WRITE_FIRST, 0, 4 * pmtu, size)]));
         cases.push((format!("WRITE middle of {size} bytes"), vec![first(4 * pmtu), write(Opcode::WRITE_MIDDLE, 1, 0, size)]));
     }

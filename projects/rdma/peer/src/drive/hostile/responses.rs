@@ -297,7 +297,7 @@ impl Duel {
                     add(&format!("{opcode} in place of the first"), vec![packet(opcode, 0, pmtu)]);
                 }
                 add("ATOMIC ACK for a READ", vec![packet(Opcode::ATOMIC_ACK, 0, 0)]);
-                for length in [0, 1, pmtu - 4, pmtu - 1, pmtu + 1, pmtu + 4, 2 * pmtu] {
+                for length in [0, 1, pmtu - 4, pmtu - 1, pmtu + 1, pmtu + 4, pmtu + 64] {
                     add(&format!("a first response of {length} bytes"), vec![packet(begin, 0, length)]);
                     add(&format!("a middle response of {length} bytes"), vec![right(0), packet(middle, 1, length)]);
                 }
