@@ -77,10 +77,15 @@ fn dead(netlist: &Netlist, registers: &Value) -> (Vec<String>, usize) {
         for register in block["registers"].as_array().expect("registers").iter().filter(|r| r["kind"] == "counter") {
             let index = register["offset"].as_u64().expect("an offset") / 4;
             let tail = format!("bank.g_pending[{index}].g_held.held");
-            let net = netlist.nets.iter().find(|(name, _)| name.starts_with(&format!("u_{}.", instance.replace('-', "_"))) && name.ends_with(&tail));
+            let net = netlist
+                .nets
+                .iter()
+                .find(|(name, _)| name.starts_with(&format!("u_{}.", instance.replace('-', "_"))) && name.ends_with(&tail));
             let sources = net.map_or_else(BTreeSet::new, |(name, bits)| {
                 let bank = name.trim_end_matches(&tail);
-                let own = netlist.bits(|n| n.strip_prefix(bank).is_some_and(|n| n == "bank.token" || n.starts_with("bank.g_pending[") && n.ends_with(".held")));
+                let own = netlist.bits(|n| {
+                    n.strip_prefix(bank).is_some_and(|n| n == "bank.token" || n.starts_with("bank.g_pending[") && n.ends_with(".held"))
+                });
                 bits.iter().flat_map(|bit| netlist.sources(*bit)).filter(|bit| !own.contains(bit)).collect()
             });
             counters.push((format!("{instance}.{}", register["name"].as_str().expect("a name")), sources));
@@ -100,10 +105,12 @@ fn of_ping(change: impl Fn(&mut Emitted)) -> (Vec<String>, usize) {
     let tools = Tools::new(cache.clone(), Origin::Pinned, Talk::Quiet).expect("tools.lock");
     let out = tempfile::tempdir().expect("a folder");
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../projects/ping");
-    let (made, _) = generate(&Options { dir, out: Some(out.path().to_owned()), target: Target::Fpga }, &cache).unwrap_or_else(|d| panic!("{d:?}"));
+    let (made, _) =
+        generate(&Options { dir, out: Some(out.path().to_owned()), target: Target::Fpga }, &cache).unwrap_or_else(|d| panic!("{d:?}"));
     let mut files = emitted(&made).unwrap_or_else(|d| panic!("{d:?}"));
     files.iter_mut().for_each(change);
-    let synthesized = ecp5::synthesize(&tools, &files, &made.top, &out.path().join("yosys.log")).unwrap_or_else(|d| panic!("{}", d.message));
+    let synthesized =
+        ecp5::synthesize(&tools, &files, &made.top, &[], &out.path().join("yosys.log")).unwrap_or_else(|d| panic!("{}", d.message));
     let text = std::fs::read(synthesized.folder.join("netlist.json")).expect("a netlist");
     let netlist = Netlist::read(&serde_json::from_slice(&text).expect("JSON"), &made.top);
     dead(&netlist, &made.registers().expect("a register map"))

@@ -31,11 +31,22 @@ pub struct Bench {
 impl Bench {
     /// The emitted name of the module under test: `gw_crc32`.
     pub fn module(&self, project: &str) -> String {
-        match self.top.split_once("::") {
-            Some((owner, module)) => format!("{owner}_{module}"),
-            None => format!("{project}_{}", self.top),
-        }
+        emitted_name(&self.top, project)
     }
+}
+
+/// The emitted name of a module: `gw::fifo` is `gw_fifo`, a name without an owner is of `project`.
+pub(super) fn emitted_name(module: &str, project: &str) -> String {
+    match module.split_once("::") {
+        Some((owner, module)) => format!("{owner}_{module}"),
+        None => format!("{project}_{module}"),
+    }
+}
+
+/// Whether the text has the form of a module's name: `fifo` or `gw::fifo`.
+pub(super) fn is_module(text: &str) -> bool {
+    let word = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    text.split("::").all(word) && text.split("::").count() <= 2
 }
 
 /// All benches of a folder, by name.
@@ -73,9 +84,8 @@ fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
             slow.extend(sets(rest).map_err(&wrong)?);
         }
     }
-    let word = |w: &str| !w.is_empty() && w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let top = top.ok_or_else(|| wrong("the first comment lines name no module".into()).help("write `// top: gw::fifo`"))?;
-    if !top.split("::").all(word) || top.split("::").count() > 2 {
+    if !is_module(&top) {
         return Err(wrong(format!("`{top}` is no module")).help("write `// top: gw::fifo`"));
     }
     if values.is_empty() && slow.is_empty() {
@@ -86,29 +96,35 @@ fn parse(path: &Path, name: String, text: String) -> Result<Bench, Diagnostic> {
 
 /// `W = 8, 32` is two sets; `W=8 DEPTH=16` is one.
 fn sets(line: &str) -> Result<Vec<Values>, String> {
-    let spaced = line.replace('=', " = ");
-    let (name_of, number) = (
-        |w: &str| w.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && w.chars().next().is_some_and(|c| c.is_ascii_alphabetic()),
-        |w: &str| w.parse::<i64>().is_ok(),
-    );
     let bad = || format!("`param:{line}` is not understood: write `W = 8, 32` or `W=8 DEPTH=16`");
     if let Some((name, list)) = line.split_once('=').filter(|(_, list)| list.contains(',')) {
         let name = name.trim();
         let list: Vec<&str> = list.split(',').map(str::trim).collect();
-        if !name_of(name) || !list.iter().all(|v| number(v)) {
+        if !is_parameter(name) || !list.iter().all(|v| is_number(v)) {
             return Err(bad());
         }
         return Ok(list.iter().map(|v| vec![(name.to_owned(), (*v).to_owned())]).collect());
     }
+    set(line).map(|set| vec![set]).ok_or_else(bad)
+}
+
+/// One set of values, `W=8 DEPTH=16`.
+pub(super) fn set(line: &str) -> Option<Values> {
+    let spaced = line.replace('=', " = ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
-    let mut set = Values::new();
-    for group in words.chunks(3) {
-        match group {
-            [name, "=", value] if name_of(name) && number(value) => set.push(((*name).to_owned(), (*value).to_owned())),
-            _ => return Err(bad()),
-        }
-    }
-    Ok(vec![set])
+    let pair = |group: &[&str]| match group {
+        [name, "=", value] if is_parameter(name) && is_number(value) => Some(((*name).to_owned(), (*value).to_owned())),
+        _ => None,
+    };
+    words.chunks(3).map(pair).collect()
+}
+
+fn is_parameter(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
+fn is_number(word: &str) -> bool {
+    word.parse::<i64>().is_ok()
 }
 
 #[cfg(test)]
@@ -138,8 +154,26 @@ mod tests {
     }
 
     #[test]
+    fn one_set_of_values() {
+        let own = |pairs: &[(&str, &str)]| pairs.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Values>();
+        assert_eq!(set("W=8 DEPTH = 16"), Some(own(&[("W", "8"), ("DEPTH", "16")])));
+        assert_eq!(set(" "), Some(Values::new()));
+        for wrong in ["W", "W=", "W=8,16", "8=W", "W=x"] {
+            assert_eq!(set(wrong), None, "{wrong}");
+        }
+        assert!(is_module("gw::fifo") && is_module("core") && !is_module("a b") && !is_module("a::b::c") && !is_module(""));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_refused() {
-        for text in ["", "// param: W=8\n", "// top: a b\n", "// top: a\n// param: W\n", "// top: a\n// param: W=x\n", "// top: a\n// param: W=1,\n"] {
+        for text in [
+            "",
+            "// param: W=8\n",
+            "// top: a b\n",
+            "// top: a\n// param: W\n",
+            "// top: a\n// param: W=x\n",
+            "// top: a\n// param: W=1,\n",
+        ] {
             assert_eq!(parse(Path::new("a.cpp"), "a".into(), text.into()).unwrap_err().code, "GW0330", "{text:?}");
         }
     }

@@ -18,6 +18,7 @@
 
 mod header;
 mod run;
+mod size;
 mod sources;
 
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use crate::diag::Diagnostic;
 
 pub use header::{Bench, Values};
+pub use size::{Alone, alone};
 pub use sources::{Project, project};
 
 /// What to run and where.

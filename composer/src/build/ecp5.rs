@@ -15,6 +15,7 @@ use crate::build::{Clock, Step, Usage, deliver};
 use crate::cache::{Key, Stored, sha256_file};
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::hdl::Emitted;
+use crate::manifest::board::Board;
 use crate::tools::{Tools, Used};
 
 /// Placements kept in the cache; one has some 50 MB.
@@ -56,6 +57,15 @@ const DEVICES: [(&str, &str); 10] = [
 const PACKAGES: [&str; 7] = ["CABGA256", "CABGA381", "CABGA554", "CABGA756", "CSFBGA285", "CSFBGA381", "TQFP144"];
 
 impl Part {
+    /// The part of a board.
+    pub fn of(board: &Board) -> Self {
+        Self {
+            device: board.part.device.value.clone(),
+            package: board.part.package.value.clone(),
+            speed: board.part.speed.value.parse().unwrap_or(0),
+        }
+    }
+
     /// The option of nextpnr for the device.
     ///
     /// # Errors
@@ -136,13 +146,89 @@ pub struct Built {
     pub logs: Vec<PathBuf>,
 }
 
-/// Synthesizes for ECP5: `netlist.json` in the folder of the result.
+/// Synthesizes for ECP5: `netlist.json` in the folder of the result. `parameters` are those of the top module, names and values.
 ///
 /// # Errors
 /// Those of [`yosys::run`].
-pub fn synthesize(tools: &Tools, files: &[Emitted], top: &str, log: &Path) -> Result<Stored, Diagnostic> {
+pub fn synthesize(tools: &Tools, files: &[Emitted], top: &str, parameters: &[(String, String)], log: &Path) -> Result<Stored, Diagnostic> {
     let commands = [format!("synth_ecp5 {SYNTHESIS} -top {top} -json netlist.json")];
-    yosys::run(tools, &tools.yosys()?, &Synthesis { files, top, family: Family::Ecp5, commands: &commands, log })
+    yosys::run(tools, &tools.yosys()?, &Synthesis { files, top, parameters, family: Family::Ecp5, commands: &commands, log })
+}
+
+/// A placement.
+#[derive(Clone, Debug)]
+pub struct Placement<'a> {
+    /// Netlist of Yosys, JSON.
+    pub netlist: &'a Path,
+    /// Top module, for what is said meanwhile.
+    pub top: &'a str,
+    /// The part.
+    pub part: &'a Part,
+    /// Constraints in Lattice's LPF.
+    pub lpf: &'a str,
+    /// MHz for every clock that the constraints leave out.
+    pub mhz: f64,
+    /// Whether the top module has no ports and so no pins: there is no configuration then.
+    pub out_of_context: bool,
+    /// Seed.
+    pub seed: u32,
+    /// Folder for the products: those of [`Placement::products`] and `logs/nextpnr.log`.
+    pub out: &'a Path,
+}
+
+impl Placement<'_> {
+    /// Names of what [`place`] makes.
+    fn products(&self) -> &'static [&'static str] {
+        if self.out_of_context {
+            &["placed.json", "timing.json", "constraints.lpf"]
+        } else {
+            &["placed.json", "timing.json", "constraints.lpf", CONFIG]
+        }
+    }
+}
+
+/// The placed and routed design for ecppack.
+const CONFIG: &str = "placed.config";
+
+/// Places and routes with nextpnr; a clock may miss its frequency.
+///
+/// # Errors
+/// Those of the tool, `GW0611` (placement), `GW0615` (no such part).
+pub fn place(tools: &Tools, job: &Placement) -> Result<Stored, Diagnostic> {
+    let io = |e: io::Error| tools.cache.trouble(&e);
+    let option = job.part.check()?;
+    let out = |name: &str| job.out.join(name);
+    let nextpnr = tools.nextpnr_ecp5()?;
+    let (seed, mhz, speed) = (job.seed.to_string(), job.mhz.to_string(), job.part.speed.to_string());
+    let args = [option, "--package", &job.part.package, "--speed", &speed, "--json", "netlist.json", "--lpf", "constraints.lpf"];
+    let config: &[&str] = if job.out_of_context { &["--out-of-context"] } else { &["--textcfg", CONFIG] };
+    let args = args.into_iter().chain(config.iter().copied()).chain(["--write", "placed.json", "--report", "timing.json"]);
+    let args = args.chain(["--freq", &mhz, "--seed", &seed, "--timing-allow-fail"]);
+    let args: Vec<String> = args.map(String::from).collect();
+    let key = Key::new("placement").field("tool", &nextpnr.identity).field("arguments", args.join("\n")).field("lpf", job.lpf);
+    let key = key.field("netlist", sha256_file(job.netlist).map_err(io)?).finish();
+    let placed = tools.cache.step("placement", &key, KEEP, |folder| {
+        let work = tools.cache.temp().map_err(io)?;
+        fs::copy(job.netlist, work.path().join("netlist.json")).map_err(io)?;
+        fs::write(work.path().join("constraints.lpf"), job.lpf).map_err(io)?;
+        let log = out("logs/nextpnr.log");
+        let bar = tools.talk.spinner(&format!("placing {} with {} (seed {seed})", job.top, nextpnr.version));
+        let ended = nextpnr.run(tools, &args, work.path(), &log);
+        bar.finish_and_clear();
+        if ended?.0 != 0 {
+            return Err(refused("GW0611", "placement failed", &log));
+        }
+        fs::copy(&log, folder.join("nextpnr.log")).map_err(io)?;
+        for name in job.products() {
+            fs::copy(work.path().join(name), folder.join(name)).map_err(io)?;
+        }
+        Ok(())
+    })?;
+    for name in job.products() {
+        deliver(&placed.folder.join(name), &out(name)).map_err(io)?;
+    }
+    deliver(&placed.folder.join("nextpnr.log"), &out("logs/nextpnr.log")).map_err(io)?;
+    Ok(placed)
 }
 
 /// Builds a bitstream.
@@ -155,49 +241,26 @@ pub fn synthesize(tools: &Tools, files: &[Emitted], top: &str, log: &Path) -> Re
 /// without one), `GW0614` (packing), `GW0615` (no such part), `GW0617` (a report that is not readable).
 pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     let io = |e: io::Error| Diagnostics::from(tools.cache.trouble(&e));
-    let option = job.part.check()?;
+    job.part.check()?;
     let out = |name: &str| job.out.join(name);
 
     let log = out("logs/yosys.log");
-    let synthesized = synthesize(tools, job.files, job.top, &log)?;
+    let synthesized = synthesize(tools, job.files, job.top, &[], &log)?;
     let netlist = out("netlist.json");
     deliver(&synthesized.folder.join("netlist.json"), &netlist).map_err(io)?;
 
-    let nextpnr = tools.nextpnr_ecp5()?;
-    let seed = job.seed.to_string();
-    let frequency = UNCONSTRAINED_MHZ.to_string();
-    let speed = job.part.speed.to_string();
-    let args = [option, "--package", &job.part.package, "--speed", &speed, "--json", "netlist.json", "--lpf", "constraints.lpf"];
-    let args = args.into_iter().chain(["--textcfg", "placed.config", "--write", "placed.json", "--report", "timing.json"]);
-    let args = args.chain(["--freq", &frequency, "--seed", &seed, "--timing-allow-fail"]);
-    let args: Vec<String> = args.map(String::from).collect();
-    let key = Key::new("placement").field("tool", &nextpnr.identity).field("arguments", args.join("\n")).field("lpf", job.lpf);
-    let key = key.field("netlist", sha256_file(&netlist).map_err(io)?).finish();
-    let placed = tools.cache.step("placement", &key, KEEP, |folder| {
-        let io = |e: io::Error| tools.cache.trouble(&e);
-        let work = tools.cache.temp().map_err(io)?;
-        fs::copy(&netlist, work.path().join("netlist.json")).map_err(io)?;
-        fs::write(work.path().join("constraints.lpf"), job.lpf).map_err(io)?;
-        let log = out("logs/nextpnr.log");
-        let bar = tools.talk.spinner(&format!("placing {} with {} (seed {seed})", job.top, nextpnr.version));
-        let ended = nextpnr.run(tools, &args, work.path(), &log);
-        bar.finish_and_clear();
-        if ended?.0 != 0 {
-            return Err(refused("GW0611", "placement failed", &log));
-        }
-        fs::copy(&log, folder.join("nextpnr.log")).map_err(io)?;
-        for name in ["placed.config", "placed.json", "timing.json", "constraints.lpf"] {
-            fs::copy(work.path().join(name), folder.join(name)).map_err(io)?;
-        }
-        Ok(())
-    })?;
-    for name in ["placed.config", "placed.json", "timing.json", "constraints.lpf"] {
-        deliver(&placed.folder.join(name), &out(name)).map_err(io)?;
-    }
-    deliver(&placed.folder.join("nextpnr.log"), &out("logs/nextpnr.log")).map_err(io)?;
-
+    let placement = Placement {
+        netlist: &netlist,
+        top: job.top,
+        part: job.part,
+        lpf: job.lpf,
+        mhz: UNCONSTRAINED_MHZ,
+        out_of_context: false,
+        seed: job.seed,
+        out: job.out,
+    };
+    let placed = place(tools, &placement)?;
     let read = |name: &str| fs::read_to_string(placed.folder.join(name)).map_err(io);
-    let unreadable = |why: String| Diagnostic::error("GW0617", format!("what nextpnr reported is not readable: {why}"));
     let report = Report::parse(&read("timing.json")?).map_err(unreadable)?;
     let delays = delays::read_back(&read("placed.json")?, &read("placed.config")?).map_err(unreadable)?;
     report.judge(job.allow_timing_failure)?;
@@ -226,8 +289,8 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     }
     deliver(&packed.folder.join("ecppack.log"), &out("logs/ecppack.log")).map_err(io)?;
 
-    let usage = |name: &str| report.utilization.get(name).copied().unwrap_or_default();
-    let step = |name, stored: &crate::cache::Stored| Step { name, seconds: stored.seconds, cached: stored.cached };
+    let usage = |name: &str| report.usage(name);
+    let step = |name, stored: &Stored| Step { name, seconds: stored.seconds, cached: stored.cached };
     Ok(Built {
         luts: usage("TRELLIS_COMB"),
         ffs: usage("TRELLIS_FF"),
@@ -238,7 +301,7 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
         delays,
         seed: job.seed,
         steps: vec![step("synthesis", &synthesized), step("placement", &placed), step("bitstream", &packed)],
-        tools: vec![tools.yosys()?.used(), nextpnr.used(), ecppack.used()],
+        tools: vec![tools.yosys()?.used(), tools.nextpnr_ecp5()?.used(), ecppack.used()],
         netlist,
         config: out("placed.config"),
         placed: out("placed.json"),
@@ -249,17 +312,27 @@ pub fn build(tools: &Tools, job: &Job) -> Result<Built, Diagnostics> {
     })
 }
 
+/// `GW0617`.
+pub(super) fn unreadable(why: String) -> Diagnostic {
+    Diagnostic::error("GW0617", format!("what nextpnr reported is not readable: {why}"))
+}
+
 /// nextpnr's JSON report, as far as it is used.
 #[derive(Clone, Debug, PartialEq)]
-struct Report {
+pub(super) struct Report {
     utilization: BTreeMap<String, Usage>,
-    clocks: Vec<Clock>,
+    pub(super) clocks: Vec<Clock>,
     /// The slowest path of each clock, in words, by the clock's own name.
     paths: BTreeMap<String, String>,
 }
 
 impl Report {
-    fn parse(text: &str) -> Result<Self, String> {
+    /// How much of a resource is used, by nextpnr's name for it.
+    pub(super) fn usage(&self, name: &str) -> Usage {
+        self.utilization.get(name).copied().unwrap_or_default()
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let json: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
         let object = |name: &str| json.get(name).and_then(Value::as_object).ok_or_else(|| format!("it has no `{name}`"));
         let mut utilization = BTreeMap::new();

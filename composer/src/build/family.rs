@@ -105,7 +105,7 @@ pub fn synthesize_only(
     let yosys = tools.yosys()?;
     let commands = [family.command(top), "tee -q -o statistics.json stat -json".into()];
     let log = out.join("logs/yosys.log");
-    let job = Synthesis { files, top, family, commands: &commands, log: &log };
+    let job = Synthesis { files, top, parameters: &[], family, commands: &commands, log: &log };
     let stored = yosys::run(tools, &yosys, &job)?;
     let text = fs::read_to_string(stored.folder.join("statistics.json")).map_err(|e| tools.cache.trouble(&e))?;
     let cells = cells(&text).map_err(|why| Diagnostic::error("GW0617", format!("what Yosys counted is not readable: {why}")))?;

@@ -1,9 +1,10 @@
 //! From SystemVerilog to a bitstream, and what can be checked where no open flow exists.
 //!
-//! [`ecp5`] is the whole flow for Lattice ECP5; [`family`] synthesizes for a
-//! vendor's family without placing; [`yosys`] is what both share. Every step is kept in the cache by
-//! the hash of its inputs and of its tool.
+//! [`ecp5`] is the whole flow for Lattice ECP5; [`alone`] places one module of it without pins; [`family`] synthesizes for a
+//! vendor's family without placing; [`yosys`] is what they share. Every step is kept in the cache by the hash of its inputs and of
+//! its tool.
 
+pub mod alone;
 pub mod delays;
 pub mod ecp5;
 pub mod family;

@@ -21,6 +21,8 @@ pub struct Synthesis<'a> {
     pub files: &'a [Emitted],
     /// Top module.
     pub top: &'a str,
+    /// Parameters of the top module, names and values.
+    pub parameters: &'a [(String, String)],
     /// Whose primitives the design may use.
     pub family: Family,
     /// Commands after the design is read.
@@ -46,6 +48,9 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
     for file in job.files {
         key = key.field("path", &file.path).field("text", &file.text);
     }
+    for (name, value) in job.parameters {
+        key = key.field("parameter", name).field("value", value);
+    }
     let primitives = tools.primitives(job.family)?;
     for text in primitives.iter().map(|f| f.text.as_str()).chain(job.commands.iter().map(String::as_str)) {
         key = key.field("line", text);
@@ -55,6 +60,9 @@ pub fn run(tools: &Tools, yosys: &Tool, job: &Synthesis) -> Result<Stored, Diagn
         let work = tools.cache.temp().map_err(io)?;
         let names = write_all(work.path(), job.files).map_err(io)?;
         let mut read = format!("read_slang --threads 1 --top {}", job.top);
+        for (name, value) in job.parameters {
+            read.push_str(&format!(" -G {name}={value}"));
+        }
         for name in &names {
             read.push_str(&format!(" {name}"));
         }

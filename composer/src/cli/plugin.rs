@@ -8,6 +8,8 @@ use clap::Subcommand;
 use serde_json::{Value as Json, json};
 
 use super::{CommandResult, Outcome};
+use crate::build::alone::{Job as SizeJob, size};
+use crate::build::ecp5::Part;
 use crate::cache::Cache;
 use crate::diag::{Diagnostic, Diagnostics};
 use crate::manifest::board::{self, Board};
@@ -81,6 +83,32 @@ pub enum PluginCommand {
         #[arg(long, default_value_t = 120, value_name = "SECONDS")]
         limit: u64,
     },
+    /// Place one module alone, without pins, and say what it takes.
+    Size {
+        /// Folder with `hdl`: a plugin's crate, or the composer's cells.
+        path: PathBuf,
+        /// The module, such as `core` or `gw::fifo`; wrappers in `tests` are modules, too.
+        #[arg(long, value_name = "MODULE")]
+        top: String,
+        /// Its parameters, such as 'W=32 DEPTH=16'.
+        #[arg(long, value_name = "VALUES", default_value = "")]
+        params: String,
+        /// Board whose part it is placed on.
+        #[arg(long, default_value = "colorlight-i5")]
+        board: String,
+        /// MHz asked of every clock.
+        #[arg(long, default_value_t = 62.5)]
+        mhz: f64,
+        /// Seed of the placement.
+        #[arg(long, default_value_t = 1)]
+        seed: u32,
+        /// Folder for netlist, placed design and logs; without it they are not kept.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// The composer's cells.
+        #[arg(long, default_value = "composer/hdl")]
+        library: PathBuf,
+    },
     /// Format Veryl files in place.
     Format {
         /// Files, or folders with `.veryl` files below.
@@ -97,11 +125,14 @@ fn all(who: &str, errors: &[PluginError]) -> Diagnostics {
     Diagnostics(errors.iter().map(|e| e.diagnostic(who, None)).collect())
 }
 
-fn board_facts(cache: &Cache, name: &str) -> Result<Json, Diagnostics> {
+fn load_board(cache: &Cache, name: &str) -> Result<Board, Diagnostics> {
     let dirs = board_dirs(None, cache)?;
     let path = board::find(&dirs, name, None)?;
-    let (board, _) = Board::load_in(&path, &dirs)?;
-    Ok(board.facts_json())
+    Ok(Board::load_in(&path, &dirs)?.0)
+}
+
+fn board_facts(cache: &Cache, name: &str) -> Result<Json, Diagnostics> {
+    Ok(load_board(cache, name)?.facts_json())
 }
 
 /// Runs a subcommand.
@@ -161,6 +192,32 @@ pub fn run(command: &PluginCommand) -> CommandResult {
                 all: *all,
                 limit: std::time::Duration::from_secs(*limit),
             })
+        }
+        PluginCommand::Size { path, top, params, board, mhz, seed, out, library } => {
+            let alone = crate::bench::alone(library, path, top, params)?;
+            let board = load_board(&cache, board)?;
+            if !board.flow.open {
+                let help = "name a board with an open flow: `gateweave board list` shows which have one";
+                return Err(Diagnostic::error("GW0651", format!("nothing here places for board `{}`", board.name.value)).help(help).into());
+            }
+            let temp = cache.temp().map_err(|e| cache.trouble(&e))?;
+            let tools = Tools::new(cache.clone(), Origin::Pinned, Talk::Normal)?;
+            let job = SizeJob {
+                files: &alone.files,
+                top: &alone.module,
+                parameters: &alone.parameters,
+                part: &Part::of(&board),
+                mhz: *mhz,
+                seed: *seed,
+                out: out.as_deref().unwrap_or(temp.path()),
+            };
+            let taken = size(&tools, &job)?;
+            let clocks = taken.clocks.iter().map(|c| format!(", {} {:.1} MHz", c.name, c.reached_mhz)).collect::<String>();
+            let text = format!(
+                "{top}: {} TRELLIS_COMB, {} TRELLIS_FF, {} DP16KD, {} MULT18X18D{clocks}\n",
+                taken.luts.used, taken.ffs.used, taken.block_rams.used, taken.dsps.used
+            );
+            Ok(Outcome::new(json!(taken), text))
         }
         PluginCommand::Format { paths } => format(paths),
     }

@@ -52,11 +52,8 @@ pub fn build(tools: &Tools, options: &BuildOptions) -> Result<(Json, String, Dia
     let files = emitted(&made)?;
     let family = family(&board);
     let linted = lint(tools, &made, &files, Some(family))?;
-    let (mut report, mut text) = if board.flow.open {
-        bitstream(tools, options, &made, &board, &files)?
-    } else {
-        vendor(tools, &made, &board, family, &files)?
-    };
+    let (mut report, mut text) =
+        if board.flow.open { bitstream(tools, options, &made, &board, &files)? } else { vendor(tools, &made, &board, family, &files)? };
     report["lint"] = json!(linted);
     for LintMessage { code, place, message, .. } in &linted {
         let place = place.as_ref().map_or(String::new(), |(file, line, column)| format!("{file}:{line}:{column}: "));
@@ -76,8 +73,8 @@ pub fn emitted(made: &Generated) -> Result<Vec<Emitted>, Diagnostics> {
     let mut files = Vec::new();
     for path in &made.system_verilog {
         let whole = made.out.join(path);
-        let text = std::fs::read_to_string(&whole)
-            .map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", whole.display())))?;
+        let text =
+            std::fs::read_to_string(&whole).map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", whole.display())))?;
         files.push(Emitted { path: path.to_string_lossy().into_owned(), text });
     }
     Ok(files)
@@ -87,15 +84,17 @@ fn plan_of(out: &Path) -> Json {
     std::fs::read(out.join("plan.json")).ok().and_then(|b| serde_json::from_slice(&b).ok()).unwrap_or(Json::Null)
 }
 
-fn bitstream(tools: &Tools, options: &BuildOptions, made: &Generated, board: &Board, files: &[Emitted]) -> Result<(Json, String), Diagnostics> {
+fn bitstream(
+    tools: &Tools,
+    options: &BuildOptions,
+    made: &Generated,
+    board: &Board,
+    files: &[Emitted],
+) -> Result<(Json, String), Diagnostics> {
     let name = super::super::emit::top::ident(&made.name);
     let lpf = std::fs::read_to_string(made.out.join(format!("{name}.lpf")))
         .map_err(|e| Diagnostic::error("GW0111", format!("cannot read the constraints: {e}")))?;
-    let part = Part {
-        device: board.part.device.value.clone(),
-        package: board.part.package.value.clone(),
-        speed: board.part.speed.value.parse().unwrap_or(0),
-    };
+    let part = Part::of(board);
     let job = Job {
         files,
         top: &made.top,
@@ -124,13 +123,16 @@ fn check_delays(board: &Board, lpf: &str, placed: &[Delay]) -> Result<(), Diagno
     for resource in board.resources.iter().filter(|r| r.class.name == "rgmii") {
         let name = &resource.name.value;
         let fact = |key: &str| resource.integer(key).unwrap_or(0);
-        for (pin, ps) in [("rx_ctl", fact("rx-delay-ps")), ("rx_data", fact("rx-delay-ps")), ("tx_clk", fact("tx-delay-ps")), ("tx_data", 0)] {
+        for (pin, ps) in
+            [("rx_ctl", fact("rx-delay-ps")), ("rx_data", fact("rx-delay-ps")), ("tx_clk", fact("tx-delay-ps")), ("tx_data", 0)]
+        {
             let ports = (0..4).map(|bit| format!("{name}_{pin}[{bit}]")).chain([format!("{name}_{pin}")]);
             for port in ports.filter(|port| lpf.contains(&format!("LOCATE COMP \"{port}\""))) {
                 let wanted = (ps + TAP_PS / 2) / TAP_PS;
                 let found = placed.iter().find(|d| d.port == port).map_or(0, |d| i64::from(d.taps));
                 if found != wanted {
-                    let message = format!("the placed design delays `{port}` by {found} taps of {TAP_PS} ps, the board file asks for {wanted}");
+                    let message =
+                        format!("the placed design delays `{port}` by {found} taps of {TAP_PS} ps, the board file asks for {wanted}");
                     diagnostics.push(Diagnostic::error("GW0652", message).at(&resource.name.span));
                 }
             }

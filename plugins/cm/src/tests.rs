@@ -77,7 +77,7 @@ fn package(slots: u32) -> String {
 #[test]
 fn the_benches_run_this_program() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bench_program.veryl");
-    let text = [4, 16].map(package).join("\n");
+    let text = [1, 4, 16, 64].map(package).join("\n");
     if std::env::var_os("UPDATE_PROGRAM").is_some() {
         std::fs::write(&path, text).expect("written");
     } else {
