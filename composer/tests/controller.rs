@@ -40,7 +40,9 @@ fn run(plan: &SimPlan, tools: &Tools) -> Result<String, (String, String)> {
 /// 100 bursts of 16 words of 32 bits, each burst written whole and then in part, and read back. A burst begins at a multiple of its length.
 #[test]
 fn words_come_back_as_they_were_written() {
-    for (resource, clock, beats) in [("ddr0", "62.5 MHz", 1), ("ddr0", "322.265625 MHz", 1), ("ddr1", "62.5 MHz", 4), ("ddr1", "100 MHz", 4)] {
+    for (resource, clock, beats) in
+        [("ddr0", "62.5 MHz", 1), ("ddr0", "322.265625 MHz", 1), ("ddr1", "62.5 MHz", 4), ("ddr1", "100 MHz", 4)]
+    {
         let (plan, tools) = plan(resource, clock);
         let shown = run(&plan, &tools).unwrap_or_else(|e| panic!("{e:?}"));
         let begins = format!("{} words read, {} written, ", 100 * beats, 200 * beats);

@@ -5,7 +5,7 @@ mod hdl_common;
 use std::path::{Path, PathBuf};
 
 use gateweave::bench;
-use hdl_common::{cache, folders, library, veryl_files, verilator};
+use hdl_common::{cache, folders, library, verilator, veryl_files};
 
 fn run(folder: &Path) {
     let options = bench::Options {
@@ -18,8 +18,10 @@ fn run(folder: &Path) {
         all: std::env::var_os("GATEWEAVE_ALL_BENCHES").is_some(),
         limit: std::time::Duration::from_secs(600),
     };
-    let outcomes = bench::run(&options, &mut |o| println!("{} {}{}", if o.passed { "ok" } else { "FAILED" }, o.title(), if o.cached { " (as before)" } else { "" }))
-        .unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
+    let outcomes = bench::run(&options, &mut |o| {
+        println!("{} {}{}", if o.passed { "ok" } else { "FAILED" }, o.title(), if o.cached { " (as before)" } else { "" })
+    })
+    .unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(!outcomes.is_empty(), "{} has no bench", folder.display());
     let failed: Vec<String> = outcomes.iter().filter(|o| !o.passed).map(|o| format!("{}\n{}", o.title(), o.output)).collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));

@@ -101,10 +101,22 @@ fn steps(pins: bool) -> Vec<Step> {
 
     // Checksums and FCS.
     add("ip-checksum", "udp = { dst-port = 7 }\nlength = 50\npatch = [\"24=0000\"]\ncount = 3".to_owned(), reason("net.rx_ip_checksum", 3));
-    add("udp-checksum", "udp = { dst-port = 7 }\nlength = { from = 1, to = 200 }\npatch = [\"40=0001\"]".to_owned(), reason("net.rx_udp_checksum", 200));
-    add("icmp-checksum", "ping = { id = 1 }\nlength = { from = 1, to = 200 }\npatch = [\"36=0001\"]".to_owned(), reason("net.rx_icmp_bad", 200));
+    add(
+        "udp-checksum",
+        "udp = { dst-port = 7 }\nlength = { from = 1, to = 200 }\npatch = [\"40=0001\"]".to_owned(),
+        reason("net.rx_udp_checksum", 200),
+    );
+    add(
+        "icmp-checksum",
+        "ping = { id = 1 }\nlength = { from = 1, to = 200 }\npatch = [\"36=0001\"]".to_owned(),
+        reason("net.rx_icmp_bad", 200),
+    );
     add("icmp-type", "ping = { id = 1 }\nlength = 50\npatch = [\"34=0d\"]".to_owned(), reason("net.rx_icmp_bad", 1));
-    add("fcs", "udp = { dst-port = 7 }\nlength = { from = 0, to = 300 }\nfcs = \"wrong\"".to_owned(), vec![("mac0.rx_fcs", 301), ("net.rx_bad_frame", 301)]);
+    add(
+        "fcs",
+        "udp = { dst-port = 7 }\nlength = { from = 0, to = 300 }\nfcs = \"wrong\"".to_owned(),
+        vec![("mac0.rx_fcs", 301), ("net.rx_bad_frame", 301)],
+    );
 
     // Oversize for the MTU, and for the MAC.
     add("above-mtu", "udp = { dst-port = 7 }\nlength = { from = 1473, to = 1476 }".to_owned(), reason("net.rx_bad_length", 4));
@@ -133,17 +145,35 @@ fn steps(pins: bool) -> Vec<Step> {
     add("no-port", "udp = { dst-port = 9 }\nlength = 50".to_owned(), reason("net.rx_no_port", 1));
 
     // Faults of the line.
-    let line = |n: u64, net: u64| if pins { vec![("mac0.rx_error", n), ("net.rx_bad_frame", net)] } else { vec![("mac0.rx_fcs", n), ("net.rx_bad_frame", n)] };
+    let line = |n: u64, net: u64| {
+        if pins { vec![("mac0.rx_error", n), ("net.rx_bad_frame", net)] } else { vec![("mac0.rx_fcs", n), ("net.rx_bad_frame", n)] }
+    };
     add("error-signal", "udp = { dst-port = 7 }\nlength = 60\nrx-er-at = 50\ncount = 3".to_owned(), line(3, 3));
     add("delimiter", "udp = { dst-port = 7 }\nlength = 60\nsfd = 93".to_owned(), line(1, 0));
 
     // Storms at line rate. Good ones are answered whole.
-    add("storm-fcs", "udp = { dst-port = 7 }\nlength = 0\nfcs = \"wrong\"\ncount = 3000".to_owned(), vec![("mac0.rx_fcs", 3000), ("net.rx_bad_frame", 3000)]);
-    add("storm-no-port", "udp = { dst-port = 9 }\nlength = { random = [0, 300], seed = 3 }\ncount = 2000".to_owned(), reason("net.rx_no_port", 2000));
-    add("storm-runts", "udp = { dst-port = 7 }\nlength = 0\ncut = 20\ncount = 2000".to_owned(), vec![("mac0.rx_runt", 2000), ("net.rx_bad_frame", 2000)]);
+    add(
+        "storm-fcs",
+        "udp = { dst-port = 7 }\nlength = 0\nfcs = \"wrong\"\ncount = 3000".to_owned(),
+        vec![("mac0.rx_fcs", 3000), ("net.rx_bad_frame", 3000)],
+    );
+    add(
+        "storm-no-port",
+        "udp = { dst-port = 9 }\nlength = { random = [0, 300], seed = 3 }\ncount = 2000".to_owned(),
+        reason("net.rx_no_port", 2000),
+    );
+    add(
+        "storm-runts",
+        "udp = { dst-port = 7 }\nlength = 0\ncut = 20\ncount = 2000".to_owned(),
+        vec![("mac0.rx_runt", 2000), ("net.rx_bad_frame", 2000)],
+    );
     let echoed = vec![("mac0.rx_good", 2000), ("net.rx_udp", 2000), ("net.tx_udp", 2000), ("echo.echoed", 2000), ("mac0.tx_frames", 2000)];
     add("storm-udp", "udp = { dst-port = 7 }\nlength = { random = [0, 300], seed = 4 }\ncount = 2000".to_owned(), echoed);
-    add("storm-arp", "arp = {}\ncount = 500".to_owned(), vec![("mac0.rx_good", 500), ("net.rx_arp", 500), ("net.tx_arp_reply", 500), ("mac0.tx_frames", 500)]);
+    add(
+        "storm-arp",
+        "arp = {}\ncount = 500".to_owned(),
+        vec![("mac0.rx_good", 500), ("net.rx_arp", 500), ("net.tx_arp_reply", 500), ("mac0.tx_frames", 500)],
+    );
     list
 }
 
@@ -170,7 +200,11 @@ fn replies(capture: &[u8]) -> BTreeSet<u16> {
 
 fn run(project: &Path, pins: bool) {
     let folder = tempfile::tempdir().expect("a folder");
-    let mut all = vec![step("arp", "at = \"50us\"\narp = {}", &[("mac0.rx_good", 1), ("net.rx_arp", 1), ("net.tx_arp_reply", 1), ("mac0.tx_frames", 1)])];
+    let mut all = vec![step(
+        "arp",
+        "at = \"50us\"\narp = {}",
+        &[("mac0.rx_good", 1), ("net.rx_arp", 1), ("net.tx_arp_reply", 1), ("mac0.tx_frames", 1)],
+    )];
     for (number, hostile) in steps(pins).into_iter().enumerate() {
         all.push(hostile);
         all.push(after(number));
@@ -225,7 +259,8 @@ fn variant(width: u32) {
     let text = fs::read_to_string(root().join("projects/ping/project.toml")).expect("the project");
     let plugins = format!("\"{}\"", root().join("plugins").display());
     let text = text.replace("colorlight-i5", "sim").replace("\"../../plugins\"", &plugins);
-    let text = text.replace("\n[instance.mac0]", &format!("clocks  = {{ sys = \"125 MHz\" }}\ndatapath = {{ width = {width} }}\n\n[instance.mac0]"));
+    let text = text
+        .replace("\n[instance.mac0]", &format!("clocks  = {{ sys = \"125 MHz\" }}\ndatapath = {{ width = {width} }}\n\n[instance.mac0]"));
     fs::write(folder.path().join("project.toml"), text).expect("a file");
     run(folder.path(), false);
 }

@@ -22,7 +22,8 @@ fn lint(project: &Path, family: Option<Family>) -> String {
     let tools = Tools::new(cache, Origin::Pinned, Talk::Quiet).expect("tools.lock");
     let messages = bitstream::lint(&tools, &generated, &files, family).unwrap_or_else(|d| panic!("{}: {}", d.code, d.message));
     assert!(messages.is_empty(), "{messages:#?}");
-    let top = generated.files.iter().find(|p| p.parent().is_some_and(|f| f.ends_with("hdl/top")) && p.extension().is_some_and(|e| e == "veryl"));
+    let top =
+        generated.files.iter().find(|p| p.parent().is_some_and(|f| f.ends_with("hdl/top")) && p.extension().is_some_and(|e| e == "veryl"));
     let top = out.path().join(top.expect("a top level"));
     std::fs::read_to_string(&top).unwrap_or_else(|e| panic!("{}: {e}", top.display()))
 }
@@ -44,7 +45,9 @@ const SOME: [&str; 3] = ["nexys-video", "kcu105", "alveo-u250"];
 fn other_boards_hdl_is_free_of_lint() {
     let all = std::env::var_os("GATEWEAVE_ALL_BENCHES").is_some();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().expect("the repository");
-    let text = std::fs::read_to_string(ping().join("project.toml")).expect("the project").replace("../../plugins", &root.join("plugins").to_string_lossy());
+    let text = std::fs::read_to_string(ping().join("project.toml"))
+        .expect("the project")
+        .replace("../../plugins", &root.join("plugins").to_string_lossy());
     let mut boards = 0;
     for file in std::fs::read_dir(root.join("boards")).expect("boards").map(|e| e.expect("an entry").path()).filter(|p| p.is_file()) {
         let (board, _) = Board::load(&file).unwrap_or_else(|d| panic!("{}: {d:?}", file.display()));

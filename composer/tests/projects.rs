@@ -141,7 +141,11 @@ fn a_memory_across_clocks_promises_its_words_later() {
     let ((near, _), (far, plan)) = (lead("near", &text), lead("far", &crossing));
     assert_eq!(far, near + 10);
     let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
-    let choice = plan["choices"].as_array().unwrap().iter().find(|c| c["what"] == "link ram.memory -> roce.memory" && c["value"] == "clock crossing");
+    let choice = plan["choices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|c| c["what"] == "link ram.memory -> roce.memory" && c["value"] == "clock crossing");
     assert_eq!(choice.map(|c| &c["overridden"]), Some(&true.into()), "{plan:#}");
 }
 

@@ -54,7 +54,8 @@ fn without_a_lock_blocks_pack_and_without_blocks_there_is_no_file() {
 fn the_lock_keeps_comments_and_order_and_is_written_only_when_it_changes() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("registers.lock");
-    std::fs::write(&path, "schema = 1\n\n[block] # ours\nmac0 = { base = 0x0400, size = 64 } # the driver relies on it\n").expect("written");
+    std::fs::write(&path, "schema = 1\n\n[block] # ours\nmac0 = { base = 0x0400, size = 64 } # the driver relies on it\n")
+        .expect("written");
     let map = with_lock(folder.path(), &[("net", 128), ("mac0", 64)]).expect("room");
     assert_eq!(map.block("mac0").map(|b| b.base), Some(0x400));
     let text = std::fs::read_to_string(&path).expect("there");
@@ -145,9 +146,18 @@ fn a_wrong_table_is_refused_with_every_fault() {
         (list(json!([{ "name": "A b", "offset": 0, "access": "ro" }])), "not a name"),
         (list(json!([{ "name": "a", "offset": 0, "access": "r" }])), "not one of ro, rw, wo, w1c"),
         (list(json!([{ "name": "a", "offset": 0, "access": "rw", "kind": "counter" }])), "a counter is `ro`"),
-        (list(json!([{ "name": "a", "offset": 0, "access": "ro" }, { "name": "a", "offset": 4, "access": "ro" }])), "two registers are named `a`"),
-        (list(json!([{ "name": "a", "offset": 4, "access": "ro" }, { "name": "b", "offset": 4, "access": "ro" }])), "`a` and `b` are both at offset 0x4"),
-        (list(json!([{ "name": "a", "offset": 0, "access": "ro", "fields": [{ "name": "f", "lsb": 30, "width": 3 }] }])), "3 bits from bit 30"),
+        (
+            list(json!([{ "name": "a", "offset": 0, "access": "ro" }, { "name": "a", "offset": 4, "access": "ro" }])),
+            "two registers are named `a`",
+        ),
+        (
+            list(json!([{ "name": "a", "offset": 4, "access": "ro" }, { "name": "b", "offset": 4, "access": "ro" }])),
+            "`a` and `b` are both at offset 0x4",
+        ),
+        (
+            list(json!([{ "name": "a", "offset": 0, "access": "ro", "fields": [{ "name": "f", "lsb": 30, "width": 3 }] }])),
+            "3 bits from bit 30",
+        ),
         (
             list(json!([{ "name": "a", "offset": 0, "access": "ro",
                 "fields": [{ "name": "f", "lsb": 0, "width": 3 }, { "name": "g", "lsb": 2, "width": 1 }] }])),

@@ -18,7 +18,15 @@ fn bridge(mut line: UnixStream, mut words: BTreeMap<u32, u32>) {
             continue;
         }
         let value = arguments.iter().rev().fold(0_u64, |value, b| value << 7 | u64::from(*b)) as u32;
-        let code = |address: u32| if address >= 0xc000 { 0x83 } else if address >= 0x8000 { 0x82 } else { 0x80 };
+        let code = |address: u32| {
+            if address >= 0xc000 {
+                0x83
+            } else if address >= 0x8000 {
+                0x82
+            } else {
+                0x80
+            }
+        };
         let mut answer = Vec::new();
         match (byte[0], arguments.len()) {
             (0x80, _) => answer.push(0x80),
@@ -90,7 +98,8 @@ fn errors_of_the_bus_name_the_address_and_leave_the_line_in_step() {
 #[test]
 fn every_readable_register_is_dumped_by_name() {
     let (mut client, _folder) = client(BTreeMap::from([(0, 10), (4, 11), (0x40, 12)]), &[]);
-    let register = |name: &str, address: u32, access: &str, kind: &str| json!({ "name": name, "address": address, "access": access, "kind": kind });
+    let register =
+        |name: &str, address: u32, access: &str, kind: &str| json!({ "name": name, "address": address, "access": access, "kind": kind });
     let map = json!({ "schema": 1, "blocks": [
         { "instance": "mac0", "registers": [register("rx", 0, "ro", "counter"), register("tx", 4, "ro", "counter"), register("go", 8, "wo", "control")] },
         { "instance": "net", "registers": [register("mode", 0x40, "rw", "control")] } ] });

@@ -33,7 +33,9 @@ pub fn run(args: &FlashArgs) -> CommandResult {
     let out = out_dir(&project, args.project.out.as_deref());
     let bitstream = out.join(format!("{}.bit", ident(&project.name.value)));
     let Some((program, arguments)) = board.flow.loader.split_first() else {
-        return Err(Diagnostic::error("GW0803", format!("no loader is known for board `{}`", board.name.value)).at(&project.board.span).into());
+        return Err(Diagnostic::error("GW0803", format!("no loader is known for board `{}`", board.name.value))
+            .at(&project.board.span)
+            .into());
     };
     let mut line = vec![program.clone()];
     line.extend(arguments.iter().cloned());

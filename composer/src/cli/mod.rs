@@ -113,7 +113,10 @@ pub type CommandResult = Result<Outcome, Diagnostics>;
 /// machine (GW0111), tools, the surroundings of a simulation, and commands (GW08xx).
 fn could_not_run(diagnostic: &Diagnostic) -> bool {
     let code = diagnostic.code;
-    matches!(code, "GW0111" | "GW0320" | "GW0335" | "GW0336") || code.starts_with("GW08") || crate::tools::is_tool_failure(code) || crate::sim::is_tool_failure(code)
+    matches!(code, "GW0111" | "GW0320" | "GW0335" | "GW0336")
+        || code.starts_with("GW08")
+        || crate::tools::is_tool_failure(code)
+        || crate::sim::is_tool_failure(code)
 }
 
 /// Runs the command line of this process.

@@ -77,12 +77,7 @@ fn read(table: &Table<'_>) -> Option<KindInfo> {
     }
     let parameters = table.get("parameters").and_then(|v| v.strings()).unwrap_or_default();
     Some(KindInfo {
-        kind: Kind {
-            id: text("id")?,
-            protocol,
-            veryl: String::new(),
-            props_schema: json!({ "type": "object", "properties": properties }),
-        },
+        kind: Kind { id: text("id")?, protocol, veryl: String::new(), props_schema: json!({ "type": "object", "properties": properties }) },
         interface: text("interface")?,
         summary: text("summary").unwrap_or_default(),
         rx_user: text("rx-user").unwrap_or_else(|| "1".to_owned()),

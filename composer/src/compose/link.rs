@@ -42,7 +42,13 @@ impl Planner<'_> {
             && from != to
         {
             let clock = |c: usize| &self.plan.clocks[c].name;
-            let message = format!("`{}` runs on clock `{}`, `{}` on `{}`", edge.link.to.value, clock(from), end_name(self.graph, &edge.client), clock(to));
+            let message = format!(
+                "`{}` runs on clock `{}`, `{}` on `{}`",
+                edge.link.to.value,
+                clock(from),
+                end_name(self.graph, &edge.client),
+                clock(to)
+            );
             let help = "only packets, memory and registers cross between clocks";
             self.diagnostics.push(Diagnostic::error("GW0417", message).at(&edge.link.to.span).help(help));
         }
@@ -76,7 +82,11 @@ impl Planner<'_> {
                 refuse(&crossing.span, format!("`{to}` is {what}, which has no crossing on its link"), help);
             }
             if let Some(width) = link.width.as_ref().filter(|_| edge.protocol != Protocol::Memory) {
-                refuse(&width.span, format!("`{to}` is {what}, which has no width of its own"), "set the width at a packets or memory link, or `datapath.width`");
+                refuse(
+                    &width.span,
+                    format!("`{to}` is {what}, which has no width of its own"),
+                    "set the width at a packets or memory link, or `datapath.width`",
+                );
             }
         }
         let Some(priority) = &link.priority else { return };
@@ -154,7 +164,8 @@ impl Planner<'_> {
 
     /// The converter of a memory link, if it needs one.
     fn memory_width(&mut self, edge: &Edge, name: &str, provider: u32, client: u32) -> Option<Adapter> {
-        let (End::Port { node: p, port: provider_port, .. }, End::Port { node: c, port: client_port, .. }) = (&edge.provider, &edge.client) else {
+        let (End::Port { node: p, port: provider_port, .. }, End::Port { node: c, port: client_port, .. }) = (&edge.provider, &edge.client)
+        else {
             return None;
         };
         let graph = self.graph;
@@ -165,7 +176,8 @@ impl Planner<'_> {
             && !to.widths.contains(&asked.value)
         {
             let message = format!("`{client_name}` cannot be {} bits wide", asked.value);
-            self.diagnostics.push(Diagnostic::error("GW0411", message).at(&asked.span).help(format!("widths that it has: {}", list(&[to]))));
+            self.diagnostics
+                .push(Diagnostic::error("GW0411", message).at(&asked.span).help(format!("widths that it has: {}", list(&[to]))));
             return None;
         }
         let addresses = (memory::address_width(from), memory::address_width(to));

@@ -90,7 +90,8 @@ pub fn arbiters(graph: &Graph, datapaths: &[Option<u32>]) -> Vec<Arbiter> {
                 if own < width { beats * own / width + 1 } else { beats }
             };
             let longest = clients(graph, node, &port.name).map(burst).max().unwrap_or(BURST);
-            let mut priorities: Vec<u8> = clients(graph, node, &port.name).map(|e| e.link.priority.as_ref().map_or(0, |p| p.value)).collect();
+            let mut priorities: Vec<u8> =
+                clients(graph, node, &port.name).map(|e| e.link.priority.as_ref().map_or(0, |p| p.value)).collect();
             if priorities.iter().all(|p| Some(p) == priorities.first()) {
                 priorities.clear();
             }

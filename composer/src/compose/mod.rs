@@ -6,5 +6,5 @@ mod link;
 pub mod memory;
 pub mod plan;
 pub mod pll;
-pub mod registers;
 pub mod rate;
+pub mod registers;

@@ -245,8 +245,11 @@ impl Planner<'_> {
         let Some(fit) = fit else {
             let widest = widths.iter().copied().max().unwrap_or(512);
             let fastest = clocks.iter().copied().max().unwrap_or(0);
-            let mut diagnostic = Diagnostic::error("GW0410", format!("no clock and width carry {} Gb/s", rate as f64 / 1000.0))
-                .at(&asked.as_ref().map(|a| a.span.clone()).or(forced.as_ref().map(|f| f.span.clone())).unwrap_or(self.project.board.span.clone()));
+            let mut diagnostic = Diagnostic::error("GW0410", format!("no clock and width carry {} Gb/s", rate as f64 / 1000.0)).at(&asked
+                .as_ref()
+                .map(|a| a.span.clone())
+                .or(forced.as_ref().map(|f| f.span.clone()))
+                .unwrap_or(self.project.board.span.clone()));
             diagnostic = diagnostic.help(rate::explain(widest, fastest, traffic));
             self.diagnostics.push(diagnostic);
             return widest;
@@ -340,12 +343,14 @@ impl Planner<'_> {
                 if let Some(End::Board { resource }) = edge {
                     return Some(self.resource_clock(&resource));
                 }
-                let message = format!("domain `{}` of `{}` takes its clock from port `{port}`, which has no board resource", domain.name, name.value);
+                let message =
+                    format!("domain `{}` of `{}` takes its clock from port `{port}`, which has no board resource", domain.name, name.value);
                 self.diagnostics.push(Diagnostic::error("GW0412", message).at(&name.span));
                 None
             }
             Clock::FromPeer(port) => {
-                let edge = self.graph.at(node, port).next().map(|(_, e, is_client)| if is_client { e.provider.clone() } else { e.client.clone() });
+                let edge =
+                    self.graph.at(node, port).next().map(|(_, e, is_client)| if is_client { e.provider.clone() } else { e.client.clone() });
                 match edge {
                     Some(End::Board { resource }) => Some(self.resource_clock(&resource)),
                     Some(End::Port { node: peer, port: peer_port, .. }) if depth < self.graph.nodes.len() => {
@@ -357,7 +362,8 @@ impl Planner<'_> {
                     // No link: it may as well run on the system clock.
                     None => Some(0),
                     Some(End::Port { .. }) => {
-                        let message = format!("domain `{}` of `{}` takes its clock from a peer that takes it from here", domain.name, name.value);
+                        let message =
+                            format!("domain `{}` of `{}` takes its clock from a peer that takes it from here", domain.name, name.value);
                         self.diagnostics.push(Diagnostic::error("GW0412", message).at(&name.span));
                         None
                     }
@@ -445,7 +451,13 @@ impl Planner<'_> {
                 let (Some(clock), End::Port { .. }) = (side.clock, end) else { continue };
                 let hz = self.plan.clocks[clock].hz;
                 if rate::lowest_clock(side.width, traffic).0 > hz as f64 * (1.0 + 200e-6) {
-                    let message = format!("`{}` at {} bits and {} does not carry {} Gb/s", end_name(self.graph, end), side.width, mhz(hz), rate as f64 / 1000.0);
+                    let message = format!(
+                        "`{}` at {} bits and {} does not carry {} Gb/s",
+                        end_name(self.graph, end),
+                        side.width,
+                        mhz(hz),
+                        rate as f64 / 1000.0
+                    );
                     let span = edge.link.width.as_ref().map_or(&edge.link.to.span, |w| &w.span);
                     found.push(Diagnostic::error("GW0410", message).at(span).help(rate::explain(side.width, hz, traffic)));
                 }

@@ -279,11 +279,7 @@ fn clocks_and_resets(input: &TopInput<'_>) -> Section {
         section.insts.push(Inst {
             name: format!("u_reset_{}", net.name),
             module: "gw::reset_bridge".to_owned(),
-            ports: vec![
-                pair("clk", format!("clk_{}", net.name)),
-                pair("arst", "reset_asked"),
-                pair("rst", format!("rst_{}", net.name)),
-            ],
+            ports: vec![pair("clk", format!("clk_{}", net.name)), pair("arst", "reset_asked"), pair("rst", format!("rst_{}", net.name))],
             ..Inst::default()
         });
     }
@@ -620,12 +616,7 @@ fn register_bus(input: &TopInput<'_>) -> Option<Section> {
             pair("BASE", format!("{{{bases}}}")),
             pair("SIZE_LOG2", format!("{{{sizes}}}")),
         ],
-        ports: vec![
-            pair("clk", "clk_sys"),
-            pair("rst", "rst_sys"),
-            pair("masters", "l_masters"),
-            pair("blocks", "l_blocks"),
-        ],
+        ports: vec![pair("clk", "clk_sys"), pair("rst", "rst_sys"), pair("masters", "l_masters"), pair("blocks", "l_blocks")],
         ..Inst::default()
     });
     section.insts.extend(bus.blocks.iter().enumerate().flat_map(|(i, (node, port, _, _))| crossing(input, *node, port, i, true)));
@@ -700,9 +691,10 @@ fn instances(input: &TopInput<'_>) -> Section {
                 register_link(input, index, port)
             } else {
                 let own = format!("l_{}_{}", ident(&node.instance.name.value), ident(&port.name));
-                let found = plan.links.iter().find(|l| {
-                    matches!(&graph.edges[l.edge].client, End::Port { node, port: p, .. } if *node == index && *p == port.name)
-                });
+                let found = plan
+                    .links
+                    .iter()
+                    .find(|l| matches!(&graph.edges[l.edge].client, End::Port { node, port: p, .. } if *node == index && *p == port.name));
                 if port.role == Role::Provider { own } else { found.map_or(own, |l| client_link(graph, l)) }
             };
             ports.push(pair(ident(&port.name), link));

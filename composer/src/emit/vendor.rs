@@ -142,7 +142,9 @@ pub fn board_level(board: &Board, design: &str, top: &str, ports: &[TopPort], ve
     let used = |clock: &&BoardClock| !ports.iter().any(|p| p.name == clock.name.value);
     let Some(init_clock) = board.clocks.iter().find(used).cloned() else {
         let message = format!("board `{}` has no free oscillator to start the vendor's IP with", board.name.value);
-        return Err(Diagnostic::error("GW0213", message).at(&board.name.span).help("hard MACs and memory controllers need a clock besides the design's own"));
+        return Err(Diagnostic::error("GW0213", message)
+            .at(&board.name.span)
+            .help("hard MACs and memory controllers need a clock besides the design's own"));
     };
     // Their signals are wires here; the width is that of the design's port.
     let inner = |name: &str| vendor_ip.iter().any(|m| m.pins.iter().any(|p| name == format!("{}_{}", m.name.value, p.spec.name)));

@@ -23,8 +23,8 @@ pub fn simulation(options: &Options, cache: &Cache) -> Result<(Generated, SimPla
         .map_err(|e| Diagnostic::error("GW0111", format!("`{}` is not what was written: {e}", path.display())))?;
     for path in &made.system_verilog {
         let whole = made.out.join(path);
-        let text = std::fs::read_to_string(&whole)
-            .map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", whole.display())))?;
+        let text =
+            std::fs::read_to_string(&whole).map_err(|e| Diagnostic::error("GW0111", format!("cannot read `{}`: {e}", whole.display())))?;
         let below = path.strip_prefix("sim/hdl").unwrap_or(path);
         plan.files.push(SvFile { path: below.to_string_lossy().into_owned(), text });
     }
@@ -49,7 +49,8 @@ pub fn sim_plan(design: &super::generate::Design, top: &str) -> SimPlan {
     plan.resets.push(Reset { port: SIMULATION_RESET.to_owned(), active_low: false });
     for used in &design.resources {
         let Some(resource) = e.board.resource(&used.name) else { continue };
-        let link = e.plan.links.iter().find(|l| matches!(&e.graph.edges[l.edge].provider, End::Board { resource } if *resource == used.name));
+        let link =
+            e.plan.links.iter().find(|l| matches!(&e.graph.edges[l.edge].provider, End::Board { resource } if *resource == used.name));
         let port = e.board_plan.ports.iter().find(|p| p.name == used.name);
         let mut facts = json!({});
         for (key, value) in port.map(|p| p.props.clone()).unwrap_or_default() {

@@ -107,7 +107,8 @@ fn locked(group: &[&PluginCrate], root: &Path, progress: &dyn Fn(&str)) -> Resul
 /// a crate has the same name in both, and cargo compares times, so it would take the other checkout's build for this one's.
 fn forget(target: &Path, stale: &[(&PluginCrate, PathBuf)]) {
     let folders = stale.iter().filter_map(|(p, _)| stamp::crate_folders(p.path()).ok()).flatten();
-    let names: BTreeSet<String> = folders.filter_map(|f| stamp::manifest(&f)?.get("package")?.get("name")?.as_str().map(str::to_owned)).collect();
+    let names: BTreeSet<String> =
+        folders.filter_map(|f| stamp::manifest(&f)?.get("package")?.get("name")?.as_str().map(str::to_owned)).collect();
     let Ok(entries) = std::fs::read_dir(target.join("wasm32-unknown-unknown/release/.fingerprint")) else { return };
     for entry in entries.flatten() {
         let known = entry.file_name().to_string_lossy().rsplit_once('-').is_some_and(|(name, _)| names.contains(name));

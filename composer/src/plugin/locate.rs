@@ -82,7 +82,8 @@ impl PluginCrate {
         let empty = || serde_json::Value::Object(serde_json::Map::new());
         let Origin::Crate(folder) = &self.origin else { return empty() };
         let Some(manifest) = stamp::manifest(folder) else { return empty() };
-        let example = manifest.get("package").and_then(|p| p.get("metadata")).and_then(|m| m.get("gateweave")).and_then(|g| g.get("example"));
+        let example =
+            manifest.get("package").and_then(|p| p.get("metadata")).and_then(|m| m.get("gateweave")).and_then(|g| g.get("example"));
         let Some(example) = example else { return empty() };
         // As TOML text of its own, so that every kind of value is converted in one way.
         let mut document = toml_edit::DocumentMut::new();

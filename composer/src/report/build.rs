@@ -33,7 +33,9 @@ pub fn name_clocks(clocks: &mut [Clock], plan: &Json) {
         .filter_map(|c| Some((c.get("name")?.as_str()?, c.get("hz")?.as_f64()? / 1e6)))
         .collect();
     let mut taken: Vec<&str> = Vec::new();
-    let by_name = |net: &str| planned.iter().find(|(name, _)| net.contains(&format!("clk_{name}")) || net.starts_with(&format!("{name}_"))).map(|(name, _)| *name);
+    let by_name = |net: &str| {
+        planned.iter().find(|(name, _)| net.contains(&format!("clk_{name}")) || net.starts_with(&format!("{name}_"))).map(|(name, _)| *name)
+    };
     let found: Vec<Option<&str>> = clocks.iter().map(|c| by_name(&c.name)).collect();
     taken.extend(found.iter().flatten());
     for (clock, found) in clocks.iter_mut().zip(found) {

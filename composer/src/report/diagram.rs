@@ -54,7 +54,9 @@ pub fn svg(graph: &Graph, plan: &Plan, kinds: &BTreeMap<String, KindInfo>) -> St
 
 /// The register bus: a dashed line from each master to each block.
 fn draw_registers(out: &mut String, graph: &Graph, kinds: &BTreeMap<String, KindInfo>, blocks: &[Block], index: &BTreeMap<String, usize>) {
-    let at = |role: Role| register_ports(graph, kinds, role).into_iter().filter_map(|(node, _)| index.get(&format!("n{node}")).map(|i| &blocks[*i]));
+    let at = |role: Role| {
+        register_ports(graph, kinds, role).into_iter().filter_map(|(node, _)| index.get(&format!("n{node}")).map(|i| &blocks[*i]))
+    };
     for master in at(Role::Client) {
         for block in at(Role::Provider) {
             let ((mx, my), (bx, by)) = (corner(master), corner(block));
@@ -85,7 +87,13 @@ fn layout(graph: &Graph, plan: &Plan) -> (Vec<Block>, BTreeMap<String, usize>) {
             && !index.contains_key(&key(&edge.provider))
         {
             index.insert(key(&edge.provider), blocks.len());
-            blocks.push(Block { title: resource.clone(), lines: vec!["board".to_owned(), edge.kind.clone()], board: true, column: 0, row: 0 });
+            blocks.push(Block {
+                title: resource.clone(),
+                lines: vec!["board".to_owned(), edge.kind.clone()],
+                board: true,
+                column: 0,
+                row: 0,
+            });
         }
     }
     let mut columns = vec![1; graph.nodes.len()];

@@ -73,8 +73,8 @@ const CLASSES: &[Class] = &[
     Class {
         name: "axi4-memory",
         pins: &[
-            "clk", "awid", "awaddr", "awlen", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready", "bid", "bresp", "bvalid",
-            "bready", "arid", "araddr", "arlen", "arvalid", "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready",
+            "clk", "awid", "awaddr", "awlen", "awvalid", "awready", "wdata", "wstrb", "wlast", "wvalid", "wready", "bid", "bresp",
+            "bvalid", "bready", "arid", "araddr", "arlen", "arvalid", "arready", "rid", "rdata", "rresp", "rlast", "rvalid", "rready",
         ],
         clock: Some("clk"),
         period_fs: 0,

@@ -123,7 +123,9 @@ impl FromStr for Regs {
             Some(path) => RegsKind::Unix(path.into()),
             None if rest == "read" => RegsKind::Read,
             None => {
-                return Err(Diagnostic::error("GW0707", format!("`{text}` is no place for registers")).help("[NAME=]unix:PATH or [NAME=]read"));
+                return Err(
+                    Diagnostic::error("GW0707", format!("`{text}` is no place for registers")).help("[NAME=]unix:PATH or [NAME=]read")
+                );
             }
         };
         Ok(Regs { resource, kind })

@@ -125,7 +125,9 @@ impl Verilator {
         let mut all = vec![format!("CXX={compiler}"), format!("LINK={compiler}"), "OPT_FAST=-O2".into(), "OPT_GLOBAL=-O2".into()];
         if let Some(root) = &self.root {
             // Without the flag for precompiled headers a design of several files does not link.
-            all.extend(["AR=ar", "PYTHON3=python3", "PERL=perl", "CFG_LDLIBS_THREADS=-pthread", "CFG_CXXFLAGS_PCH_I=-include"].map(String::from));
+            all.extend(
+                ["AR=ar", "PYTHON3=python3", "PERL=perl", "CFG_LDLIBS_THREADS=-pthread", "CFG_CXXFLAGS_PCH_I=-include"].map(String::from),
+            );
             all.push(format!("CFG_CXXFLAGS_STD={CXX_STANDARD}"));
             all.push(format!("VERILATOR_ROOT={}", root.display()));
         }

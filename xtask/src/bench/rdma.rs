@@ -44,8 +44,13 @@ pub fn run(gateweave: &Gateweave) -> Result<Vec<Value>> {
             let programs: &[&str] =
                 if pmtu == LATENCY_PMTU { &["speed", "requester-speed", "latency"] } else { &["speed", "requester-speed"] };
             for program in programs {
-                let stage =
-                    Stage::start(&format!("{program}: {} Gb/s, {} bits at {} MHz, {}, PMTU {pmtu}", case.gbps, case.width, case.clock, case.memory.name()));
+                let stage = Stage::start(&format!(
+                    "{program}: {} Gb/s, {} bits at {} MHz, {}, PMTU {pmtu}",
+                    case.gbps,
+                    case.width,
+                    case.clock,
+                    case.memory.name()
+                ));
                 let mut texts = Vec::new();
                 let (run, settings) = (Run { design: &design, mtu: Some(4200), trace: None }, peer::settings(&design, pmtu));
                 let result = peer::one(gateweave, &run, &settings, program, &stage, |line| {
@@ -70,7 +75,12 @@ type Row<'a> = (Kind, &'a str, &'a str, Vec<&'a Value>);
 
 fn kind(record: &Value) -> Kind {
     let number = |key: &str| record[key].as_f64().unwrap_or(0.0) as u64;
-    (number("link_gbps"), number("width"), (record["mhz"].as_f64().unwrap_or(0.0) * 1e6) as u64, record["memory"].as_str().unwrap_or_default().to_owned())
+    (
+        number("link_gbps"),
+        number("width"),
+        (record["mhz"].as_f64().unwrap_or(0.0) * 1e6) as u64,
+        record["memory"].as_str().unwrap_or_default().to_owned(),
+    )
 }
 
 /// Those of `records` that answer to `test`, grouped by what stands in a row, in the order of their first.

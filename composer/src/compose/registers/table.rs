@@ -231,7 +231,15 @@ impl Reader<'_> {
         };
         let doc = self.text(&format!("{pointer}/doc"), object.get("doc"));
         let fields = self.fields(&format!("{pointer}/fields"), object.get("fields"));
-        Some(Register { name: name?, offset: offset? as u32, access: access?, kind: kind?, reset: reset? as u32, doc: doc?, fields: fields? })
+        Some(Register {
+            name: name?,
+            offset: offset? as u32,
+            access: access?,
+            kind: kind?,
+            reset: reset? as u32,
+            doc: doc?,
+            fields: fields?,
+        })
     }
 
     fn fields(&mut self, pointer: &str, json: Option<&Json>) -> Option<Vec<Field>> {
@@ -240,8 +248,7 @@ impl Reader<'_> {
             self.fault(pointer, "not a list of fields");
             return None;
         };
-        let mut fields: Vec<Field> =
-            array.iter().enumerate().filter_map(|(i, json)| self.field(&format!("{pointer}/{i}"), json)).collect();
+        let mut fields: Vec<Field> = array.iter().enumerate().filter_map(|(i, json)| self.field(&format!("{pointer}/{i}"), json)).collect();
         fields.sort_by_key(|field| field.lsb);
         let mut names = BTreeMap::new();
         for (i, field) in fields.iter().enumerate() {
