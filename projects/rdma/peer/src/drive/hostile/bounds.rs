@@ -12,10 +12,19 @@ use std::io;
 const KINDS: [Opcode; 5] = [Opcode::WRITE_ONLY, Opcode::WRITE_FIRST, Opcode::READ_REQUEST, Opcode::FETCH_ADD, Opcode::COMPARE_SWAP];
 
 pub fn run<W: Wire>(ground: &mut Ground<W>, scope: &Scope) -> io::Result<()> {
+    let before = ground.behind()?;
     keys(ground, scope)?;
+    places(ground)?;
+    if ground.behind()? != before {
+        ground.found.mismatches.push("bytes behind the region are not what they were".into());
+    }
+    Ok(())
+}
+
+fn places<W: Wire>(ground: &mut Ground<W>) -> io::Result<()> {
     for opcode in KINDS {
         let length = length(ground.bout()?, opcode);
-        for (name, address, length) in places(ground.offer, length, opcode.is_atomic()) {
+        for (name, address, length) in addresses(ground.offer, length, opcode.is_atomic()) {
             let offer = ground.offer;
             let bout = ground.bout()?;
             let packet = request(bout, opcode, offer, address, length);
@@ -69,7 +78,7 @@ fn request(bout: &Bout, opcode: Opcode, offer: Offer, address: u64, length: u32)
 }
 
 /// Addresses, in and out of the region; of atomics only aligned ones, so that the bounds decide.
-fn places(offer: Offer, length: u32, aligned: bool) -> Vec<(&'static str, u64, u32)> {
+fn addresses(offer: Offer, length: u32, aligned: bool) -> Vec<(&'static str, u64, u32)> {
     let (start, size) = (offer.address, u64::from(length));
     let end = start + u64::from(offer.length);
     let step = if aligned { 8 } else { 1 };

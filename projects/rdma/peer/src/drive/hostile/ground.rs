@@ -1,9 +1,9 @@
 //! The board, the model in its place, and a connection on which both get the same packets.
 
 use super::super::faults::raw::bytes;
-use super::super::{LOCAL, Offer, PATIENCE_NS, Target, complete, connect, disconnect, work, wrong};
+use super::super::{LOCAL, Offer, PATIENCE_NS, Target, all::BENCH_PORT, complete, connect, disconnect, work, wrong};
 use super::{Outcome, RECEIVE};
-use crate::cm::{Mad, Message};
+use crate::cm::{Mad, Message, tcp_service};
 use crate::live::{Station, Wire};
 use crate::model::{Access, Config, Memory, Operation, Qp, ReceiveRequest, Region, State, Status};
 use crate::packet::{AtomicEth, Bth, Extensions, Frame, Opcode, Packet, Refusal, Reth, Syndrome, mtu_of_code};
@@ -348,6 +348,22 @@ impl<'a, W: Wire> Ground<'a, W> {
     /// The model's bytes.
     pub fn expected(&self, address: u64, length: usize) -> &[u8] {
         self.memory.read(address, length).unwrap_or_default()
+    }
+
+    /// What stands right behind the region, where the board's `rdma-bench` has a key for it; nothing where it has none.
+    ///
+    /// # Errors
+    /// Those of the wire.
+    pub fn behind(&mut self) -> io::Result<Vec<u8>> {
+        self.close()?;
+        let bench = Target { service: tcp_service(BENCH_PORT), region: None, ..self.target };
+        let Ok((id, key)) = connect(self.station, bench) else { return Ok(Vec::new()) };
+        let at = self.offer.address + u64::from(self.offer.length);
+        let done = complete(self.station, id, &[work(0, Operation::Read, LOCAL, LOOK, at, &key)], PATIENCE_NS)?;
+        disconnect(self.station, id)?;
+        let read = done.iter().all(|done| done.status == Status::Success);
+        let found = self.station.node.memory.read(LOCAL, LOOK as usize).filter(|_| read);
+        Ok(found.map_or_else(Vec::new, <[u8]>::to_vec))
     }
 
     /// All that is known of the region is what the model says.
